@@ -1,0 +1,45 @@
+"""outlay counts what a layout of a distributed training run costs, before anyone pays for it.
+
+>>> import outlay
+>>> model = outlay.load_model("llama-3.1-70b")
+>>> job = outlay.Job(sequence_length=8192, global_batch=512)
+>>> bill = outlay.count(model, job, outlay.load_cluster("64xh100-sxm"), outlay.Layout(tp=8, pp=4))
+>>> bill.memory.verdict, bill.bubble.slots
+('fits', 259.0)
+"""
+
+__version__ = "0.1.0"
+
+from .bill import Bill, count
+from .cluster.accelerator import Cluster
+from .cluster.catalogue import cluster as load_cluster
+from .derivation import explain
+from .engines.engine import Engine
+from .engines.tables import engine as load_engine
+from .errors import Fault, InputError, OutlayError
+from .job import Job
+from .ladder import explain_count
+from .layout.axes import Layout
+from .model.catalogue import find as load_model
+from .model.model import Model
+from .parameters import Parameters, parameters
+
+__all__ = [
+    "Bill",
+    "Cluster",
+    "Engine",
+    "Fault",
+    "InputError",
+    "Job",
+    "Layout",
+    "Model",
+    "OutlayError",
+    "Parameters",
+    "count",
+    "explain",
+    "explain_count",
+    "load_cluster",
+    "load_engine",
+    "load_model",
+    "parameters",
+]

@@ -1,0 +1,209 @@
+"""count(): the bill of one layout, with what it assumed, what it breaks, and what binds."""
+
+from dataclasses import dataclass, replace
+
+from .cluster.accelerator import Cluster
+from .cluster.efficiency import peak_rate
+from .engines.engine import Engine
+from .engines.tables import engine as find_engine
+from .engines.tables import recipe as find_recipe
+from .errors import Fault, InputError
+from .items import Bubble, Memory, Step, TrafficItem, bubble_of, memory_of, step_items, traffic_of
+from .job import Job
+from .layer import StageCosts, model_costs, stage_costs
+from .layout.axes import Layout
+from .layout.case import Case
+from .layout.complete import complete, flag
+from .layout.nearest import legal_values, nearest_layouts
+from .layout.rules import Rule, rules_of
+from .layout.stages import candidates, every_stage, whole
+from .memory.activations import recomputed_share
+from .memory.peak import Candidates
+from .model.model import Model
+from .parameters import Parameters, parameters, sequence_flops
+from .ranges import out_of_range
+from .schedule.bubble import SCHEDULES
+from .step.compute import BACKWARD, flops_share, recomputed_flops
+from .step.total import step_seconds
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that the layout breaks: the four parts of a fault, and the ways out."""
+
+    code: str
+    what: str
+    rule: str
+    got: str
+    fix: str
+    legal_values: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What follows from the layout and is never a field of it."""
+
+    dp: int
+    edp: float
+    micro_batches: float
+
+
+@dataclass(frozen=True)
+class Binds:
+    """What binds now, and so what to attack next."""
+
+    term: str  # memory or step
+    item: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What one layout costs."""
+
+    model: Model
+    parameters: Parameters
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    engine: Engine
+    memory: Memory
+    step: Step
+    derived: Derived
+    bubble: Bubble
+    traffic: tuple[TrafficItem, ...]
+    binds: Binds
+    violations: tuple[Violation, ...]
+    assumptions: tuple[str, ...]
+    conventions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A case with the costs of its stages: all that the formulas of peak and step take."""
+
+    case: Case
+    stages: Candidates
+    whole: StageCosts
+    every: tuple[StageCosts, ...]
+
+
+def load(case: Case) -> Loaded:
+    """Walk the rows once, and join them to the stages."""
+    costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
+    first, middle, last = (stage_costs(stage, costs) for stage in candidates(case.model, case.layout))
+    every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout))
+    return Loaded(case, Candidates(first, middle, last), stage_costs(whole(case.model), costs), every)
+
+
+def case_of(
+    model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron"
+) -> tuple[Case, tuple[str, ...]]:
+    """The complete question, and what was assumed to complete it. Raises InputError for values outside their ranges."""
+    faults: list[Fault] = [*out_of_range(job, "JOB000"), *out_of_range(layout, "LAY000")]
+    if faults:
+        raise InputError(*faults)
+    driver = find_engine(engine) if isinstance(engine, str) else engine
+    full_job, full_layout, assumptions = complete(model, job, cluster, layout, driver)
+    recipe = find_recipe(full_job.bytes_per_parameter)
+    return Case(model, full_job, cluster, driver, recipe, SCHEDULES[full_layout.schedule], full_layout), assumptions
+
+
+def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron") -> Bill:
+    """The bill of one layout; rules that it breaks stand in `violations`. Raises InputError for values out of range."""
+    case, assumptions = case_of(model, job, cluster, layout, engine)
+    violations = violations_of(case)
+    counted = case
+    if any(violation.code == "LAY011" for violation in violations):  # a split that does not fit cannot be counted
+        counted = replace(case, layout=replace(case.layout, split=()))
+    loaded = load(counted)
+    owned = parameters(model)
+    memory = memory_of(loaded.stages, loaded.every, counted, owned.total, not violations)
+    step = step_of(loaded)
+    return Bill(
+        model=model,
+        parameters=owned,
+        job=case.job,
+        cluster=cluster,
+        layout=case.layout,
+        engine=case.engine,
+        memory=memory,
+        step=step,
+        derived=Derived(int(case.layout.dp), float(case.layout.edp), float(case.micro_batches)),
+        bubble=bubble_of(loaded.stages, loaded.whole, counted),
+        traffic=traffic_of(loaded.stages, counted),
+        binds=binds_of(memory, step),
+        violations=violations,
+        assumptions=(*assumptions, *(f"{figure}: recalled, not read from its source" for figure in cluster.unverified)),
+        conventions=conventions_of(case),
+    )
+
+
+def step_of(loaded: Loaded) -> Step:
+    """Time, rates and utilisation of one step."""
+    case = loaded.case
+    seconds = float(step_seconds(loaded.stages, loaded.whole, case))
+    tokens = case.job.global_batch * case.job.sequence_length / seconds
+    forward = sequence_flops(case.model, case.job) * case.job.global_batch
+    again = recomputed_flops(loaded.whole, _recomputed(loaded), case.layout, 1) * case.layout.tp * case.layout.cp
+    again_step = float(again) * case.job.global_batch / case.layout.micro_batch
+    flops = (1 + BACKWARD) * forward
+    rate = peak_rate(case.cluster.accelerator, case.job.precision) or case.cluster.accelerator.fp16_flops
+    ranks = case.cluster.ranks
+    return Step(
+        seconds=seconds,
+        band_seconds=(seconds * (1 - case.engine.time_band), seconds * (1 + case.engine.time_band)),
+        items=step_items(loaded.stages, loaded.whole, case),
+        tokens_per_second=tokens,
+        tokens_per_second_per_device=tokens / ranks,
+        mfu=float(flops_share(flops, seconds, ranks, rate)),
+        hfu=float(flops_share(flops + again_step, seconds, ranks, rate)),
+        model_flops=flops,
+    )
+
+
+def _recomputed(loaded: Loaded) -> float:
+    """Share of all layers that are recomputed in full: the mean over the stages."""
+    layers = [sum(float(held.layers) for held in stage.layers) for stage in loaded.every]
+    again = [float(recomputed_share(stage, loaded.case.layout)) for stage in loaded.every]
+    return sum(a * b for a, b in zip(layers, again, strict=True)) / max(1.0, sum(layers))
+
+
+def binds_of(memory: Memory, step: Step) -> Binds:
+    """The largest item of what fails: of memory where it does not fit, else of the step."""
+    if memory.verdict in ("does_not_fit", "impossible"):
+        largest = max(memory.items, key=lambda item: item.value)
+        return Binds("memory", largest.name, largest.value / memory.peak_bytes)
+    largest = max(step.items, key=lambda item: item.value)
+    return Binds("step", largest.name, largest.value / step.seconds)
+
+
+def conventions_of(case: Case) -> dict[str, str]:
+    """The conventions a reader must know before comparing these figures with others."""
+    seen = "the keys a token sees (causal)" if case.job.attention_flops == "causal" else "all keys (full)"
+    recipe = case.recipe
+    return {
+        "bytes_per_parameter": f"{recipe.bytes_per_parameter:g}: weights {recipe.weights:g},"
+        f" gradients {recipe.gradients:g}, optimizer {recipe.optimizer:g}",
+        "flops": f"2 a multiply-add, backward twice forward, attention over {seen}, recompute not counted",
+        "mfu": f"model FLOPs over the dense {case.job.precision} rate of {case.cluster.accelerator.name};"
+        " hfu adds recompute",
+        "bubble": "over the makespan, equal stages, a slot is one forward and one backward pass",
+        "units": "GB = 10^9 B, GiB = 2^30 B",
+    }
+
+
+def violations_of(case: Case) -> tuple[Violation, ...]:
+    """Every rule the layout breaks, each with its legal values; the nearest legal layouts stand with the first."""
+    broken = [rule for rule in rules_of(case.engine.name) if not bool(rule.legal(case))]
+    if not broken:
+        return ()
+    nearest = tuple(" ".join(f"{flag(name)} {value}" for name, value in each.items()) for each in nearest_layouts(case))
+    return tuple(_violation(rule, case, nearest) for rule in broken)
+
+
+def _violation(rule: Rule, case: Case, nearest: tuple[str, ...]) -> Violation:
+    values = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in legal_values(rule, case))
+    fix = f"{flag(rule.axis)} {' or '.join(values)}" if values else "see the nearest legal layouts"
+    return Violation(rule.code, rule.what, rule.rule, rule.got(case), fix, values, nearest)

@@ -1,0 +1,1 @@
+"""WHERE a run happens: accelerators, the network between them, and how long a kernel or a collective takes."""

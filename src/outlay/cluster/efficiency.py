@@ -1,0 +1,64 @@
+"""How long one kernel runs on one accelerator: a roofline at the rates that kernels reach."""
+
+from dataclasses import dataclass
+
+from ..formula import maximum, where
+from ..quantities import Bytes, Count, FlopRate, Flops, Seconds
+from .accelerator import Accelerator
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What kernels of one precision reach on one accelerator, in SI units."""
+
+    matmul: float  # FLOP/s, matrix multiplies in the job's precision
+    half_matmul: float  # FLOP/s, matrix multiplies that stay in 16 bit (the head)
+    attention: float  # FLOP/s, the attention core
+    memory: float  # B/s, kernels bound by memory
+    elementwise: float  # time of the engine's memory-bound kernels over their bytes at that rate
+    launch: float  # s, the gap before a kernel
+
+
+PEAKS = {"bf16": "bf16_flops", "fp16": "fp16_flops", "fp8": "fp8_flops", "fp32": "fp32_flops"}
+
+
+def peak_rate(accelerator: Accelerator, precision: str) -> float:
+    """Specified FLOP/s of the matrix units in a precision; 0 if the accelerator does not have it."""
+    rate: float = getattr(accelerator, PEAKS[precision])
+    return rate
+
+
+def rates(accelerator: Accelerator, precision: str, attention_share: float, elementwise: float) -> Rates:
+    """The achieved rates; `attention_share` > 0 replaces what the accelerator's fused attention reaches."""
+    half = accelerator.bf16_flops or accelerator.fp16_flops
+    plain = peak_rate(accelerator, precision) or half  # a rule refuses a precision that is not there
+    core = plain if precision == "fp32" else half
+    return Rates(
+        matmul=plain * accelerator.matmul_share,
+        half_matmul=core * accelerator.matmul_share,
+        attention=core * (attention_share or accelerator.attention_share),
+        memory=accelerator.memory_bandwidth * accelerator.memory_share,
+        elementwise=elementwise,
+        launch=accelerator.launch_seconds,
+    )
+
+
+def matmul_time(work: Flops, moved: Bytes, rate: FlopRate, copies: Count, here: Rates) -> Seconds:
+    """A matrix multiply: its arithmetic at the achieved rate, or its memory traffic if that takes longer.
+
+    `copies` multiplies run in one grouped kernel; where there is none, nothing is launched. Source: the roofline,
+    Williams et al. 2009.
+    """
+    arithmetic: Seconds = work / rate
+    traffic: Seconds = moved / here.memory
+    return maximum(arithmetic=arithmetic, traffic=traffic) + where(copies > 0, here.launch, 0)
+
+
+def memory_time(moved: Bytes, here: Rates) -> Seconds:
+    """A kernel bound by memory: bytes read and written over the achieved bandwidth, times the engine's factor."""
+    return moved / here.memory * here.elementwise + where(moved > 0, here.launch, 0)
+
+
+def attention_time(work: Flops, moved: Bytes, here: Rates) -> Seconds:
+    """The attention core: its arithmetic at its own rate and, where scores are written out, their traffic."""
+    return work / here.attention + moved / here.memory + here.launch

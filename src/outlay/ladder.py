@@ -1,0 +1,226 @@
+"""The ladder of fidelity: any quantity of a bill derived, and its rungs side by side."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .bill import Loaded, case_of, load
+from .cluster.accelerator import Cluster
+from .cluster.efficiency import peak_rate, rates
+from .derivation import Step, explain
+from .engines.engine import Engine
+from .engines.tables import kernel_set
+from .errors import Fault, InputError, nearest, quoted
+from .formula import total, where
+from .items import busiest_stage, slowest_stage
+from .job import Job
+from .layer import StageCosts, split_moves, sum_forward, sum_kept
+from .layout.axes import Layout
+from .layout.case import Case
+from .layout.sizes import sizes
+from .memory.activations import activation_bytes, coarse_activation_bytes, in_flight, logits_bytes, recompute_bytes
+from .memory.peak import peak, peak_of
+from .memory.states import gathered_bytes, gradient_bytes, optimizer_bytes, weight_bytes
+from .model.blocks import rows
+from .model.model import Model
+from .model.operations import Row, Sizes
+from .parameters import parameters
+from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds
+from .schedule.bubble import bubble_share, interleaved_share
+from .step.total import slowest_pass, step_seconds
+from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
+
+COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
+COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank
+COARSE_FLOPS: Flops = 6  # a parameter and token
+COARSE_VALUES = 10  # a token a layer
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rung of the ladder. `value` is None where the rung was not climbed; `note` says how to."""
+
+    name: str
+    value: float | None
+    unit: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What can be explained: its formula, what it is given, and the textbook's count of the same thing."""
+
+    name: str
+    unit: str
+    formula: Callable[..., Any]
+    inputs: Callable[[Loaded], tuple[Any, ...]]
+    coarse: Callable[[Loaded], float] | None
+    coarse_note: str = ""
+
+
+def coarse_state(parameters_total: Params, case: Case) -> Bytes:
+    """The textbook's state of one rank: 16 bytes a parameter over tp x pp, the sharded part over the replicas too."""
+    divided: Params = parameters_total / (case.layout.tp * case.layout.pp)
+    kept: Bytes = where(case.layout.zero >= 1, where(case.layout.zero >= 3, 0, COARSE_REPLICATED), COARSE_BYTES)
+    return divided * (kept + (COARSE_BYTES - kept) / case.layout.shard)
+
+
+def coarse_activations(stage: StageCosts, case: Case) -> Bytes:
+    """The textbook's activations of one rank: 10 values a token a layer, of the passes in flight, over tp."""
+    tokens: Count = case.layout.micro_batch * case.job.sequence_length / case.layout.cp
+    layers: Count = case.model.layers / case.layout.pp
+    tape: Bytes = coarse_activation_bytes(tokens, layers, case.model.hidden, COARSE_VALUES, case.job.activation_bytes)
+    return in_flight(stage, case) * tape / case.layout.tp
+
+
+def coarse_step(active: Params, rate: FlopRate, case: Case) -> Seconds:
+    """The textbook's step: 6 N FLOPs a token at the specified rate, over what the bubble leaves."""
+    work: Flops = COARSE_FLOPS * active * case.job.global_batch * case.job.sequence_length
+    return work / (case.cluster.ranks * rate) / (1 - bubble_share(case.layout.pp, case.micro_batches))
+
+
+def _worst(loaded: Loaded) -> StageCosts:
+    stages = (loaded.stages.first, loaded.stages.middle, loaded.stages.last)
+    return max(stages, key=lambda stage: float(peak_of(stage, loaded.case)))
+
+
+def _worst_case(loaded: Loaded) -> tuple[Any, ...]:
+    return _worst(loaded), loaded.case
+
+
+def _slowest_case(loaded: Loaded) -> tuple[Any, ...]:
+    return slowest_stage(loaded.stages, loaded.case), loaded.case
+
+
+def _axis(axis: str) -> Callable[[Loaded], tuple[Any, ...]]:
+    return lambda loaded: (slowest_stage(loaded.stages, loaded.case), axis, loaded.case)
+
+
+def _coarse_peak(loaded: Loaded) -> float:
+    return _coarse_state(loaded) + _coarse_tape(loaded)
+
+
+def _coarse_state(loaded: Loaded) -> float:
+    return float(coarse_state(parameters(loaded.case.model).total, loaded.case))
+
+
+def _coarse_tape(loaded: Loaded) -> float:
+    return float(coarse_activations(_worst(loaded), loaded.case))
+
+
+def _coarse_step(loaded: Loaded) -> float:
+    case = loaded.case
+    rate = peak_rate(case.cluster.accelerator, case.job.precision) or case.cluster.accelerator.fp16_flops
+    return float(coarse_step(parameters(case.model).active, rate, case))
+
+
+def _coarse_bubble(loaded: Loaded) -> float:
+    return float(bubble_share(loaded.case.layout.pp, loaded.case.micro_batches))
+
+
+def _coarse_data(loaded: Loaded) -> float:
+    layout = loaded.case.layout
+    divided = parameters(loaded.case.model).total / (layout.tp * layout.pp)
+    return float(coarse_gradient_bytes(divided, 2)) if layout.replicas > 1 else 0.0
+
+
+def sent_in_step(busy: StageCosts, heavy: StageCosts, case: Case) -> Bytes:
+    """Bytes that one rank sends in a step, by axis: tokens on tp, cp, ep, etp and pp; parameters on dp."""
+    return total(
+        tp=axis_bytes(busy, "tp", case),
+        cp=axis_bytes(busy, "cp", case),
+        ep=axis_bytes(busy, "ep", case),
+        etp=axis_bytes(busy, "etp", case),
+        pp=pipeline_bytes(case),
+        dp=data_bytes(heavy, case),
+    )
+
+
+def _traffic(loaded: Loaded) -> tuple[Any, ...]:
+    return slowest_stage(loaded.stages, loaded.case), busiest_stage(loaded.stages, loaded.case), loaded.case
+
+
+def _bubble(loaded: Loaded) -> tuple[Any, ...]:
+    return loaded.case.layout.pp, loaded.case.layout.vpp, loaded.case.micro_batches
+
+
+def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
+    """Kernels of the last kind of layer (the experts, where there are any), and its sizes on a rank."""
+    case = loaded.case
+    kernels = kernel_set(case.engine.kernels)
+    block = case.model.blocks[-1]
+    work, _ = split_moves(rows(case.model, block, kernels))
+    return work, sizes(case.model, block, case.job, case.layout, case.engine, kernels)
+
+
+def _speed(loaded: Loaded) -> tuple[Any, ...]:
+    kernels = kernel_set(loaded.case.engine.kernels)
+    speed = rates(
+        loaded.case.cluster.accelerator, loaded.case.job.precision, kernels.attention_share, kernels.elementwise
+    )
+    return *_rows(loaded), speed
+
+
+TAPE = "10 values a token a layer"
+STATE = "16 bytes a parameter"
+
+_TABLE = (
+    Quantity("memory", "B", peak, lambda at: (at.stages, at.case), _coarse_peak, f"{STATE}, {TAPE}"),
+    Quantity("memory.weights", "B", weight_bytes, _worst_case, None),
+    Quantity("memory.gradients", "B", gradient_bytes, _worst_case, None),
+    Quantity("memory.optimizer", "B", optimizer_bytes, _worst_case, None),
+    Quantity("memory.gathered", "B", gathered_bytes, _worst_case, None),
+    Quantity("memory.activations", "B", activation_bytes, _worst_case, _coarse_tape, TAPE),
+    Quantity("memory.tape", "B", sum_kept, _rows, None),
+    Quantity("memory.recomputed", "B", recompute_bytes, _worst_case, None),
+    Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
+    Quantity("bubble", "share", interleaved_share, _bubble, _coarse_bubble, "the staircase"),
+    Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),
+    Quantity("step.pass", "s", slowest_pass, lambda at: (at.stages, at.case), None),
+    Quantity("step.forward", "s", sum_forward, _speed, None),
+    Quantity("traffic", "B", sent_in_step, _traffic, None),
+    Quantity("traffic.tp", "B", axis_bytes, _axis("tp"), None),
+    Quantity("traffic.cp", "B", axis_bytes, _axis("cp"), None),
+    Quantity("traffic.ep", "B", axis_bytes, _axis("ep"), None),
+    Quantity("traffic.pp", "B", pipeline_bytes, lambda at: (at.case,), None),
+    Quantity("traffic.dp", "B", data_bytes, lambda at: _traffic(at)[1:], _coarse_data, "2 N bytes"),
+)  # fmt: skip
+
+QUANTITIES = {quantity.name: quantity for quantity in _TABLE}
+
+
+def find_quantity(name: str) -> Quantity:
+    """The quantity of a name. Raises InputError (EXP001) for one that cannot be explained."""
+    if name not in QUANTITIES:
+        close = nearest(name, QUANTITIES)
+        rule = f"one of {', '.join(QUANTITIES)}"
+        raise InputError(
+            Fault("EXP001", f"{quoted(name)} cannot be explained", rule, quoted(name), close[0] if close else "memory")
+        )
+    return QUANTITIES[name]
+
+
+def derive(name: str, loaded: Loaded) -> Step:
+    """The derivation of a quantity of one layout, its numbers and formulas read from the formulas themselves."""
+    quantity = find_quantity(name)
+    return explain(quantity.formula, *quantity.inputs(loaded))
+
+
+def explain_count(
+    quantity: str, model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron"
+) -> Step:
+    """The derivation of one quantity of a bill, such as `memory` or `traffic.dp`; takes what `count()` takes."""
+    case, _ = case_of(model, job, cluster, layout, engine)
+    return derive(quantity, load(case))
+
+
+def rungs(name: str, loaded: Loaded) -> tuple[Rung, ...]:
+    """The same quantity as the textbook counts it, as outlay's formulas do, simulated, and measured."""
+    quantity = find_quantity(name)
+    coarse = quantity.coarse(loaded) if quantity.coarse else None
+    return (
+        Rung("coarse", coarse, quantity.unit, quantity.coarse_note or "no textbook count"),
+        Rung("refined", float(quantity.formula(*quantity.inputs(loaded))), quantity.unit, "this derivation"),
+        Rung("simulated", None, quantity.unit, "not simulated"),
+        Rung("measured", None, quantity.unit, "not measured"),
+    )

@@ -1,0 +1,121 @@
+"""The layout: the degrees by which a run is cut, and its options. Two products divide the world:
+tp * cp * pp * dp = etp * ep * pp * edp = ranks."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from ..formula import where
+from ..job import AUTO
+from ..quantities import Count, Flag
+from ..ranges import AtLeast
+
+Degree = Annotated[int, AtLeast(1, 1e7)]
+Share0to1 = Annotated[float, AtLeast(0, 1)]
+
+SCHEDULES = Literal["gpipe", "1f1b", "interleaved"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a run is cut. Every numeric field holds a number or, made by `Layout.grid`, a broadcastable array."""
+
+    __pydantic_config__ = {"extra": "forbid"}
+
+    tp: Degree = AUTO
+    "tensor parallel: each matrix is cut over so many ranks"
+    sp: bool = AUTO
+    "sequence parallel: what tensor parallelism does not cut is cut along the sequence"
+    cp: Degree = AUTO
+    "context parallel: the sequence is cut"
+    cp_kind: Literal["ring", "all_gather", "ulysses"] = AUTO
+    "how context parallel ranks exchange keys and values"
+    pp: Degree = AUTO
+    "pipeline parallel: stages"
+    vpp: Degree = AUTO
+    "chunks of layers a rank (virtual stages)"
+    ep: Degree = AUTO
+    "expert parallel: experts are dealt over so many ranks"
+    etp: Degree = AUTO
+    "tensor parallel inside an expert"
+    moe_dispatch: Literal["all_to_all", "all_gather"] = AUTO
+    "how tokens reach their experts"
+    dp_replicate: Degree = AUTO
+    "data parallel: groups of ranks that hold copies of the sharded state"
+    dp_shard: Degree = AUTO
+    "data parallel: ranks over which state is sharded"
+    zero: Annotated[int, AtLeast(0, 3)] = AUTO
+    "ZeRO stage: 1 shards the optimizer, 2 also gradients, 3 also weights"
+    micro_batch: Degree = AUTO
+    "sequences in a micro-batch"
+    schedule: SCHEDULES = AUTO
+    "order of the pipeline's passes"
+    recompute: Literal["none", "selective", "full"] = AUTO
+    "what the backward pass computes again: nothing, the attention core, or whole layers"
+    recompute_layers: Annotated[int, AtLeast(0)] = AUTO
+    "layers a stage recomputed in full; default: all of them under full recompute"
+    split: tuple[int, ...] = AUTO
+    "layers of each stage, in order; default: equal"
+    overlap_tp: bool = AUTO
+    "hide tensor-parallel exchange under chunks of the matrix multiplies"
+    overlap_dp: bool = AUTO
+    "hide data-parallel exchange under compute"
+    offload_optimizer: Share0to1 = AUTO
+    "share of the optimizer state kept in host memory"
+    offload_parameters: Share0to1 = AUTO
+    "share of the weights kept in host memory"
+    offload_activations: Share0to1 = AUTO
+    "share of the kept activations moved to host memory"
+
+    @classmethod
+    def grid(cls, **axes: Any) -> "Layout":
+        """The array form, for search: fields hold broadcastable arrays. Not validated; must not leave the program."""
+        return cls(**(dict.fromkeys((f.name for f in fields(cls)), 0) | axes))
+
+    @property
+    def dp(self) -> Count:
+        """Data-parallel ranks: copies times shards."""
+        return self.dp_replicate * self.dp_shard
+
+    @property
+    def world(self) -> Count:
+        """Ranks of the whole layout: tp * cp * pp * dp."""
+        return self.tp * self.cp * self.pp * self.dp
+
+    @property
+    def replicas(self) -> Count:
+        """Ranks that hold the same dense weights before sharding: dp * cp."""
+        return self.dp * self.cp
+
+    @property
+    def edp(self) -> Count:
+        """Ranks that hold the same experts before sharding: world / (etp * ep * pp)."""
+        return self.tp * self.cp * self.dp / (self.etp * self.ep)
+
+    @property
+    def shard(self) -> Count:
+        """Ranks over which dense state is sharded: dp_shard * cp."""
+        return self.dp_shard * self.cp
+
+    @property
+    def expert_shard(self) -> Count:
+        """Ranks over which expert state is sharded: edp / dp_replicate."""
+        return where(self.edp > self.dp_replicate, self.edp / self.dp_replicate, 1)
+
+    @property
+    def sliced(self) -> Count:
+        """Ranks over which sequence parallelism cuts the tokens: tp, or 1 without it."""
+        return where(self.sp, self.tp, 1)
+
+    @property
+    def selective(self) -> Flag:
+        """Whether the attention core is recomputed."""
+        return self.recompute == "selective"
+
+
+# The layout that divides nothing: its sizes are the undivided model's.
+ALONE = Layout(
+    tp=1, sp=False, cp=1, cp_kind="ring", pp=1, vpp=1, ep=1, etp=1, moe_dispatch="all_to_all",
+    dp_replicate=1, dp_shard=1, zero=0, micro_batch=1, schedule="1f1b", recompute="none",
+    recompute_layers=0, split=(), overlap_tp=False, overlap_dp=False,
+    offload_optimizer=0.0, offload_parameters=0.0, offload_activations=0.0,
+)  # fmt: skip

@@ -1,0 +1,126 @@
+"""Fill what was not given, and say so: nothing is assumed in silence."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from ..cluster.accelerator import Accelerator, Cluster
+from ..engines.engine import Engine
+from ..job import AUTO, Job
+from ..model.model import Model
+from .axes import Layout
+from .stages import stage_layers
+
+FLAGS = {
+    "sequence_length": "--seq",
+    "global_batch": "--batch",
+    "bytes_per_parameter": "--bytes",
+    "micro_batch": "--mbs",
+}
+
+
+def flag(name: str) -> str:
+    """The command-line flag of a field."""
+    return FLAGS.get(name, "--" + name.replace("_", "-"))
+
+
+def _precision(accelerator: Accelerator) -> str:
+    if accelerator.bf16_flops:
+        return "bf16"
+    return "fp16" if accelerator.fp16_flops else "fp32"
+
+
+def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> dict[str, Any]:
+    """Every default of a layout, given what was given. Order matters: later ones read earlier ones."""
+
+    def given(name: str, default: Any) -> Any:
+        value = getattr(layout, name)
+        return default if value is AUTO else value
+
+    plain = dict.fromkeys(("tp", "cp", "pp", "vpp", "ep", "etp", "dp_replicate", "micro_batch"), 1)
+    tp, cp, pp, vpp = (given(name, 1) for name in ("tp", "cp", "pp", "vpp"))
+    left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
+    held = max(len(layers) for layers in stage_layers(model.layers, max(pp, 1), max(vpp, 1), tuple(given("split", ()))))
+    return plain | {
+        "sp": tp > 1,
+        "cp_kind": "ring",
+        "moe_dispatch": "all_to_all",
+        "dp_shard": max(1, left),
+        "zero": engine.zero,
+        "schedule": "interleaved" if vpp > 1 else "1f1b",
+        "recompute": "none",
+        "recompute_layers": held if given("recompute", "none") == "full" else 0,
+        "split": (),
+        "overlap_tp": False,
+        "overlap_dp": True,
+        "offload_optimizer": 0.0,
+        "offload_parameters": 0.0,
+        "offload_activations": 0.0,
+    }
+
+
+# Said only where they change something: a list of twenty ones hides the two that matter.
+ALWAYS_SAID = {"micro_batch", "zero", "schedule", "recompute", "sp", "dp_shard"}
+
+
+def _said(name: str, value: Any, layout: Layout) -> str:
+    matters = {
+        "sp": (layout.tp or 1) > 1,
+        "schedule": (layout.pp or 1) > 1,
+        "dp_shard": value > 1 if name == "dp_shard" else False,
+        "cp_kind": (layout.cp or 1) > 1,
+        "moe_dispatch": (layout.ep or 1) > 1,
+        "overlap_dp": True,
+    }
+    if not matters.get(name, name in ALWAYS_SAID):
+        return ""
+    return f"{name.replace('_', ' ')} {str(value).lower() if isinstance(value, bool) else value} ({flag(name)})"
+
+
+def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> tuple[Layout, tuple[str, ...]]:
+    """The layout with every field filled, and what was assumed."""
+    defaults = _layout_defaults(model, cluster, layout, engine)
+    missing = {f.name: defaults[f.name] for f in fields(Layout) if getattr(layout, f.name) is AUTO}
+    said = (_said(name, value, layout) for name, value in missing.items())
+    return replace(layout, **missing), tuple(text for text in said if text)
+
+
+def complete_job(
+    model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine
+) -> tuple[Job, tuple[str, ...]]:
+    """The job with every field filled, and what was assumed. `layout` is complete."""
+    said: list[str] = []
+    filled: dict[str, Any] = {}
+    if job.sequence_length is AUTO:
+        filled["sequence_length"] = model.trained_length or 2048
+        origin = (
+            "the length the model was trained with" if model.trained_length else "the model does not say its length"
+        )
+        said.append(f"sequence length {filled['sequence_length']:,}: {origin} (--seq)")
+    if job.global_batch is AUTO:
+        filled["global_batch"] = int(layout.dp * layout.micro_batch)
+        said.append(
+            f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP, so idle time is at its worst (--batch)"
+        )
+    if job.precision is AUTO:
+        filled["precision"] = _precision(cluster.accelerator)
+        said.append(f"{filled['precision']} matrix multiplies (--precision)")
+    if job.bytes_per_parameter is AUTO:
+        filled["bytes_per_parameter"] = engine.recipe
+        said.append(f"bytes a parameter as {engine.name} keeps them (--bytes)")
+    if job.expert_imbalance == 1 and any(block.feed_forward.experts for block in model.blocks):
+        said.append("experts are equally loaded (--expert-imbalance)")
+    return replace(job, **filled), tuple(said)
+
+
+def complete(
+    model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine
+) -> tuple[Job, Layout, tuple[str, ...]]:
+    """Job and layout with every field filled, and the list of what was assumed."""
+    full_layout, about_layout = complete_layout(model, cluster, layout, engine)
+    full_job, about_job = complete_job(model, job, cluster, full_layout, engine)
+    engine_said = (
+        f"engine {engine.name}: {engine.title}, fused attention"
+        if engine.zero
+        else f"engine {engine.name}: {engine.title}",
+    )
+    return full_job, full_layout, (*about_job, *about_layout, *engine_said, *model.notes)

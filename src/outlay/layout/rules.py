@@ -1,0 +1,273 @@
+"""What is legal, and who says so: one row a rule. A predicate works on one layout and on a grid alike."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..cluster.efficiency import peak_rate
+from ..quantities import Flag
+from .case import Case
+from .predicates import (
+    all_divide,
+    expert_width,
+    experts,
+    heads,
+    kv_fit,
+    kv_heads,
+    longest_stage,
+    no_empty_chunk,
+    rounds,
+    spelled,
+    split_fits,
+    widths,
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: whether a case (or each of a grid) obeys it, and the numbers in words for one that does not."""
+
+    code: str
+    what: str
+    rule: str
+    axis: str  # the field whose change mends it
+    legal: Callable[[Case], Flag]
+    got: Callable[[Case], str]
+    engines: tuple[str, ...] = ()  # whose rule it is; empty: everyone's
+
+
+MEGATRON = ("megatron", "megatron-2022", "megatron-2021")
+TORCH = ("fsdp2",)
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "LAY001",
+        "the layout does not make the cluster",
+        "tp x cp x pp x dp_replicate x dp_shard = ranks",
+        "dp_shard",
+        lambda at: at.layout.world == at.cluster.ranks,
+        lambda at: (
+            f"{at.layout.tp} x {at.layout.cp} x {at.layout.pp} x {at.layout.dp_replicate} x {at.layout.dp_shard}"
+            f" = {at.layout.world:,}; the cluster has {at.cluster.ranks:,}"
+        ),
+    ),
+    Rule(
+        "LAY002",
+        "the expert product does not make the cluster",
+        "etp x ep x pp x edp = ranks, edp a whole number",
+        "ep",
+        lambda at: at.layout.world % (at.layout.etp * at.layout.ep * at.layout.pp) == 0,
+        lambda at: (
+            f"{at.layout.world:,} ranks / ({at.layout.etp} x {at.layout.ep} x {at.layout.pp}) = edp {at.layout.edp:.4g}"
+        ),
+    ),
+    Rule(
+        "LAY003",
+        "tp does not divide the attention heads",
+        "tp must divide the attention heads",
+        "tp",
+        lambda at: all_divide(heads(at), at.layout.tp),
+        lambda at: f"{spelled(heads(at))} heads / {at.layout.tp}",
+    ),
+    Rule(
+        "LAY004",
+        "tp does not fit the key/value heads",
+        "Megatron-Core: key/value heads must be a multiple or a divisor of tp",
+        "tp",
+        kv_fit,
+        lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp}",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY005",
+        "tp does not divide the key/value heads",
+        "torchtitan: tp must divide the key/value heads",
+        "tp",
+        lambda at: all_divide(kv_heads(at), at.layout.tp),
+        lambda at: f"{spelled(kv_heads(at))} key/value heads / {at.layout.tp}",
+        TORCH,
+    ),
+    Rule(
+        "LAY006",
+        "tp does not divide the feed-forward width",
+        "tp must divide every dense feed-forward width",
+        "tp",
+        lambda at: all_divide(widths(at), at.layout.tp),
+        lambda at: f"width {spelled(widths(at))} / {at.layout.tp}",
+    ),
+    Rule(
+        "LAY007",
+        "cp does not divide the sequence",
+        "with cp > 1, 2 x cp must divide the sequence (balanced causal halves)",
+        "cp",
+        lambda at: (at.layout.cp == 1) | (at.job.sequence_length % (2 * at.layout.cp) == 0),
+        lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.cp})",
+    ),
+    Rule(
+        "LAY008",
+        "tp does not divide the sequence",
+        "with sp, tp x cp must divide the sequence",
+        "tp",
+        lambda at: (at.layout.sliced == 1) | (at.job.sequence_length % (at.layout.tp * at.layout.cp) == 0),
+        lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.tp} x {at.layout.cp})",
+    ),
+    Rule(
+        "LAY009",
+        "the pipeline does not divide the layers",
+        "Megatron-Core: pp x vpp must divide the layers, or --split gives the layers of each stage",
+        "pp",
+        lambda at: bool(at.layout.split) | (at.model.layers % (at.layout.pp * at.layout.vpp) == 0),
+        lambda at: f"{at.model.layers} layers / ({at.layout.pp} x {at.layout.vpp})",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY010",
+        "a chunk of the pipeline has no layer",
+        "every one of pp x vpp chunks holds a layer",
+        "pp",
+        lambda at: bool(at.layout.split) | no_empty_chunk(at),
+        lambda at: f"{at.model.layers} layers over {at.layout.pp} x {at.layout.vpp} chunks",
+        TORCH,
+    ),
+    Rule(
+        "LAY011",
+        "the split does not fit",
+        "--split has pp numbers, they add up to the layers, each is vpp or more",
+        "split",
+        split_fits,
+        lambda at: (
+            f"{len(at.layout.split)} numbers, sum {sum(at.layout.split)}; pp {at.layout.pp}, {at.model.layers} layers"
+        ),
+    ),
+    Rule(
+        "LAY012",
+        "the schedule does not fit its chunks",
+        "interleaved needs vpp > 1 and pp > 1; gpipe and 1f1b need vpp 1",
+        "vpp",
+        lambda at: (
+            ((at.layout.schedule == "interleaved") & (at.layout.vpp > 1) & (at.layout.pp > 1))
+            | ((at.layout.schedule != "interleaved") & (at.layout.vpp == 1))
+        ),
+        lambda at: f"{at.layout.schedule}, vpp {at.layout.vpp}, pp {at.layout.pp}",
+    ),
+    Rule(
+        "LAY013",
+        "interleaving needs whole rounds of micro-batches",
+        "Megatron-Core: with vpp > 1, pp must divide the number of micro-batches",
+        "global_batch",
+        lambda at: (at.layout.vpp == 1) | ((at.micro_batches % at.layout.pp == 0) & (at.micro_batches >= at.layout.pp)),
+        lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp}",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY014",
+        "interleaving needs whole rounds of micro-batches",
+        "torch: with vpp > 1, rounds = max(1, M // pp) must divide the number of micro-batches M",
+        "global_batch",
+        rounds,
+        lambda at: f"{at.micro_batches:.6g} micro-batches, pp {at.layout.pp}",
+        TORCH,
+    ),
+    Rule(
+        "LAY015",
+        "too few micro-batches for 1F1B",
+        "torch: 1F1B needs a micro-batch for every stage",
+        "global_batch",
+        lambda at: (at.layout.schedule != "1f1b") | (at.micro_batches >= at.layout.pp),
+        lambda at: f"{at.micro_batches:.6g} micro-batches, {at.layout.pp} stages",
+        TORCH,
+    ),
+    Rule(
+        "LAY016",
+        "ep does not divide the experts",
+        "ep must divide the experts, and is 1 in a model without experts",
+        "ep",
+        lambda at: ((experts(at) == 0) & (at.layout.ep == 1)) | ((experts(at) > 0) & (experts(at) % at.layout.ep == 0)),
+        lambda at: f"{experts(at)} experts / {at.layout.ep}",
+    ),
+    Rule(
+        "LAY017",
+        "etp does not divide the expert width",
+        "etp must divide the expert width, and is 1 without experts",
+        "etp",
+        lambda at: (
+            ((experts(at) == 0) & (at.layout.etp == 1)) | ((experts(at) > 0) & (expert_width(at) % at.layout.etp == 0))
+        ),
+        lambda at: f"expert width {expert_width(at):,} / {at.layout.etp}",
+    ),
+    Rule(
+        "LAY018",
+        "experts with tp need sp",
+        "Megatron-Core: with experts, tp > 1 needs sequence parallelism",
+        "sp",
+        lambda at: (experts(at) == 0) | (at.layout.tp == 1) | (at.layout.sliced == at.layout.tp),
+        lambda at: f"tp {at.layout.tp}, sp off",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY019",
+        "more layers to recompute than a stage has",
+        "recompute_layers is at most the layers of a stage",
+        "recompute_layers",
+        lambda at: (
+            at.layout.recompute_layers <= longest_stage(at) * at.layout.vpp + at.model.layers * bool(at.layout.split)
+        ),
+        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at) * at.layout.vpp}",
+    ),
+    Rule(
+        "LAY020",
+        "cp does not divide the heads",
+        "Ulysses: tp x cp must divide the heads",
+        "cp",
+        lambda at: (
+            (at.layout.cp_kind != "ulysses") | (at.layout.cp == 1) | all_divide(heads(at), at.layout.tp * at.layout.cp)
+        ),
+        lambda at: f"{spelled(heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
+    ),
+    Rule(
+        "LAY021",
+        "overlap_tp needs sp",
+        "Megatron-Core: --tp-comm-overlap needs sequence parallelism",
+        "overlap_tp",
+        lambda at: (at.layout.overlap_tp == 0) | (at.layout.tp == 1) | (at.layout.sliced == at.layout.tp),
+        lambda at: f"tp {at.layout.tp}, sp off",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY022",
+        "ZeRO-1 is not a mode of FSDP2",
+        "FSDP2: zero is 3 (resharded), 2 (not resharded) or 0 (replicated)",
+        "zero",
+        lambda at: at.layout.zero != 1,
+        lambda at: f"zero {at.layout.zero}",
+        TORCH,
+    ),
+    Rule(
+        "BAT001",
+        "the batch cannot be shared",
+        "global_batch must be a multiple of dp x micro_batch",
+        "global_batch",
+        lambda at: at.job.global_batch % (at.layout.dp * at.layout.micro_batch) == 0,
+        lambda at: f"{at.job.global_batch:,} / ({at.layout.dp} x {at.layout.micro_batch}) = {at.micro_batches:.6g}",
+    ),
+    Rule(
+        "JOB001",
+        "the sequence is longer than the learned positions",
+        "a model with learned positions has no others",
+        "sequence_length",
+        lambda at: (at.model.positions == 0) | (at.job.sequence_length <= at.model.positions),
+        lambda at: f"{at.job.sequence_length:,} tokens, {at.model.positions:,} positions",
+    ),
+    Rule(
+        "JOB002",
+        "the accelerator does not have the precision",
+        "the precision has matrix units on this accelerator",
+        "precision",
+        lambda at: peak_rate(at.cluster.accelerator, at.job.precision) > 0,
+        lambda at: f"{at.job.precision} on {at.cluster.accelerator.name}",
+    ),
+)
+
+
+def rules_of(engine: str) -> tuple[Rule, ...]:
+    """The rules that hold for an engine: everyone's and its own."""
+    return tuple(rule for rule in RULES if not rule.engines or engine in rule.engines)

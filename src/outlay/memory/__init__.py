@@ -1,0 +1,1 @@
+"""What one accelerator holds: states, activations, and the peak of the worst rank."""

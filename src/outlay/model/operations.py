@@ -1,0 +1,241 @@
+"""The operations of a layer, as rows that name their dimensions.
+
+A layout divides dimensions, never rows: `here` says how large each named dimension is on one rank. So one row serves
+the parameter count (sizes of the undivided model), the FLOPs, the tape, the time and the sharding. `here["value"]` is
+the bytes of one activation value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..cluster.accelerator import Cluster
+from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
+from ..cluster.network import all_to_all_time, gather_time, sent_bytes
+from ..engines.engine import Kernel
+from ..formula import where
+from ..quantities import Bytes, Count, Flops, Params, Real, Seconds
+
+Sizes: TypeAlias = Mapping[str, Real]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operation. What it does not have costs nothing."""
+
+    name: str
+
+    def parameters(self, here: Sizes) -> Params:
+        """Parameters this operation reads."""
+        return 0
+
+    def flops(self, here: Sizes) -> Flops:
+        """Model FLOPs of the forward pass, two a multiply-add; attention as the job counts it."""
+        return 0
+
+    def kept(self, here: Sizes) -> Bytes:
+        """Bytes that wait for the backward pass."""
+        return 0
+
+    def kept_selective(self, here: Sizes) -> Bytes:
+        """The same where the attention core is recomputed."""
+        return self.kept(here)
+
+    def workspace(self, here: Sizes) -> Bytes:
+        """Bytes held for a moment, beyond what is kept."""
+        return 0
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """Time of the forward pass."""
+        return 0
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Time of the gradient of the input."""
+        return 0
+
+    def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Time of the gradient of the weights."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Linear(Row):
+    """y = x W. `waits`: the tokens along which its input waits for backward; "none" if another row keeps it."""
+
+    tokens: str
+    ins: str
+    outs: str
+    waits: str = "none"
+    copies: str = "one"  # matrices of this shape in one grouped multiply: the experts of this rank
+    biased: bool = False
+    owned: str = "one"  # 0 where the matrix is another row's (a tied head)
+    half: bool = False  # stays in 16 bit under fp8
+
+    def parameters(self, here: Sizes) -> Params:
+        """The matrix, and the bias of what comes out."""
+        return here[self.owned] * here[self.copies] * here[self.outs] * (here[self.ins] + self.biased)
+
+    def flops(self, here: Sizes) -> Flops:
+        """Two a multiply-add: 2 m n k."""
+        return here["multiply_add"] * here[self.copies] * here[self.tokens] * here[self.ins] * here[self.outs]
+
+    def kept(self, here: Sizes) -> Bytes:
+        """Its input."""
+        return here["value"] * here[self.waits] * here[self.ins]
+
+    def moved(self, here: Sizes) -> Bytes:
+        """Bytes of the three matrices."""
+        inputs: Count = here[self.tokens] * (here[self.ins] + here[self.outs])
+        return here["value"] * here[self.copies] * (inputs + here[self.ins] * here[self.outs])
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """y = x W."""
+        return matmul_time(
+            self.flops(here),
+            self.moved(here),
+            where(self.half, rates.half_matmul, rates.matmul),
+            here[self.copies],
+            rates,
+        )
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """dx = dy W': the same three sizes, permuted."""
+        return self.forward(here, rates)
+
+    def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """dW = x' dy: the same three sizes, permuted."""
+        return self.forward(here, rates)
+
+
+@dataclass(frozen=True)
+class Pointwise(Row):
+    """A kernel bound by memory, over `tokens` x `width` values; `groups` of a token have statistics of their own."""
+
+    tokens: str
+    width: str
+    kernel: Kernel
+    weights: str = "none"
+    per: str = "one"  # parameters are weights x per
+    groups: str = "one"
+    mask: float = 0  # B a value of a dropout mask
+    shared_input: bool = False  # another row keeps the same input
+    extra: float = 0  # B a value held for a moment
+
+    def parameters(self, here: Sizes) -> Params:
+        """Scales and shifts, the same on every tensor-parallel rank; or a table."""
+        return here[self.weights] * here[self.per]
+
+    def kept(self, here: Sizes) -> Bytes:
+        """Input values, copies in other types, masks, and statistics a group."""
+        values: Bytes = (
+            where(self.shared_input, 0, self.kernel.keeps * here["value"]) + self.kernel.keeps_bytes + self.mask
+        )
+        return here[self.tokens] * (values * here[self.width] + self.kernel.keeps_group * here[self.groups])
+
+    def workspace(self, here: Sizes) -> Bytes:
+        """Copies that live only while the kernel runs."""
+        return self.extra * here[self.tokens] * here[self.width]
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """Values read and written, forward."""
+        return memory_time(self.kernel.moves * here["value"] * here[self.tokens] * here[self.width], rates)
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Values read and written, backward."""
+        return memory_time(self.kernel.moves_back * here["value"] * here[self.tokens] * here[self.width], rates)
+
+
+@dataclass(frozen=True)
+class Attention(Row):
+    """The attention core over q, k and v. Fused, it skips what the causal mask hides and keeps one statistic a head."""
+
+    fused: bool
+    scores_keep: float  # B a score
+    scores_move: float  # B a score, forward
+    scores_move_back: float
+    statistic: float = 4  # B a token and head: the fp32 log-sum-exp
+    sinks: bool = False
+    back: float = 2.5  # FLOPs of the backward pass over those of the forward pass: five products for two
+
+    def parameters(self, here: Sizes) -> Params:
+        """One learned logit a head, where there are sinks."""
+        return here["heads"] * self.sinks
+
+    def flops(self, here: Sizes) -> Flops:
+        """Two products, q k' and scores v, over the keys that the job counts."""
+        return here["multiply_add"] * here["T"] * here["counted_keys"] * (here["q"] + here["o"])
+
+    def kept(self, here: Sizes) -> Bytes:
+        """q, k, v and a statistic a head; or q, k, v and every score."""
+        inputs: Bytes = here["value"] * (here["q"] + here["k"] + here["v"])
+        return here["T"] * inputs + self.kept_core(here)
+
+    def kept_core(self, here: Sizes) -> Bytes:
+        """What is kept inside the core, and freed when it is recomputed."""
+        statistics: Bytes = self.statistic * here["heads"]
+        return here["T"] * where(self.fused, statistics, self.scores_keep * here["heads"] * here["span"])
+
+    def kept_selective(self, here: Sizes) -> Bytes:
+        """q, k and v: the core is computed again."""
+        return self.kept(here) - self.kept_core(here)
+
+    def scores(self, here: Sizes) -> Count:
+        """Scores written out on this rank; none where the core is fused."""
+        return where(self.fused, 0, here["T"] * here["heads"] * here["span"])
+
+    def work(self, here: Sizes) -> Flops:
+        """FLOPs that run: fused kernels skip masked blocks, unfused ones do not."""
+        keys: Count = where(self.fused, here["keys"], here["span"])
+        return here["multiply_add"] * here["T"] * keys * (here["q"] + here["o"])
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """Two products, and the scores' traffic."""
+        return attention_time(self.work(here), self.scores_move * self.scores(here), rates)
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Five products (four where the scores were kept), and the scores' traffic."""
+        back: Count = where(self.fused, self.back, 2)
+        return attention_time(back * self.work(here), self.scores_move_back * self.scores(here), rates)
+
+
+@dataclass(frozen=True)
+class Move(Row):
+    """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter) or `all_to_all`.
+
+    `times` and `times_back` name how many such passes forward and backward make; an all-reduce is two.
+    """
+
+    axis: str
+    tokens: str
+    width: str
+    kind: str = "gather"
+    times: str = "one"
+    times_back: str = "one"
+
+    def buffer(self, here: Sizes) -> Bytes:
+        """The whole tensor that is gathered, scattered or exchanged."""
+        return here["value"] * here[self.tokens] * here[self.width]
+
+    def sent_forward(self, here: Sizes) -> Bytes:
+        """Bytes this rank sends in the forward pass."""
+        return here[self.times] * sent_bytes(self.buffer(here), here[self.axis])
+
+    def sent_backward(self, here: Sizes) -> Bytes:
+        """Bytes this rank sends in the backward pass."""
+        return here[self.times_back] * sent_bytes(self.buffer(here), here[self.axis])
+
+    def one_pass(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """One pass."""
+        ranks: Count = here[self.axis]
+        stride: Count = here[self.axis + "_stride"]
+        gathered: Seconds = gather_time(self.buffer(here), ranks, stride, cluster)
+        exchanged: Seconds = all_to_all_time(self.buffer(here), ranks, stride, cluster)
+        return where(self.kind == "all_to_all", exchanged, gathered)
+
+    def time_forward(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """All passes of the forward pass."""
+        return here[self.times] * self.one_pass(here, cluster)
+
+    def time_backward(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """All passes of the backward pass."""
+        return here[self.times_back] * self.one_pass(here, cluster)

@@ -1,0 +1,1 @@
+"""How long one step takes: compute, traffic, what hides, and the total."""

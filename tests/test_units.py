@@ -1,0 +1,145 @@
+"""Every formula of the package runs on its units: data, time and work are dimensions, all else are plain numbers."""
+
+import copy
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+import outlay
+from models import DEEPSEEK_V3, loaded
+from outlay.engines.tables import kernel_set
+from outlay.layer import split_moves
+from outlay.layout.sizes import sizes
+from outlay.model.blocks import rows
+from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.quantities import unit_of
+from outlay.reading import check, field_units, formulas, function_of, is_quantity
+from units import quantity, result_units, with_units
+
+FACES = ("outlay.cli", "outlay.show", "outlay.validate", "outlay.__main__")
+MODULES = [
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(outlay.__path__, "outlay.")
+    if not module.name.startswith(FACES)
+]
+FORMULAS = {f"{module.__name__}.{function_of(each).__qualname__}": each for module in MODULES for each in formulas(module)}
+
+LINK = {"bandwidth": "B/s", "latency_seconds": "s"}
+ACCELERATOR = {
+    "bf16_flops": "FLOP/s", "fp16_flops": "FLOP/s", "fp8_flops": "FLOP/s", "fp32_flops": "FLOP/s", "memory_bytes": "B",
+    "context_bytes": "B", "memory_bandwidth": "B/s", "host_bandwidth": "B/s", "launch_seconds": "s",
+}  # fmt: skip
+CLUSTER = {f"accelerator.{name}": unit for name, unit in ACCELERATOR.items()} | {
+    f"{level}.{name}": unit for level in ("inside", "outside") for name, unit in LINK.items()
+}
+ENGINE = {
+    "compute_bytes": "B", "reduce_bytes": "B", "workspace_bytes": "B", "workspace_low": "B", "workspace_high": "B",
+    "step_seconds": "s", "optimizer_traffic": "B",
+}  # fmt: skip
+RECIPE = dict.fromkeys(("weights", "gradients", "optimizer"), "B")
+CASE = (
+    {f"cluster.{name}": unit for name, unit in CLUSTER.items()}
+    | {f"engine.{name}": unit for name, unit in ENGINE.items()}
+    | {f"recipe.{name}": unit for name, unit in RECIPE.items()}
+)
+KERNEL = {"kernel.keeps_bytes": "B", "kernel.keeps_group": "B", "mask": "B", "extra": "B"}
+CORE = {"scores_keep": "B", "scores_move": "B", "scores_move_back": "B", "statistic": "B"}
+RATES = {"matmul": "FLOP/s", "half_matmul": "FLOP/s", "attention": "FLOP/s", "memory": "B/s", "launch": "s"}
+
+AT = loaded(replace(DEEPSEEK_V3, tied=True), "2048xh100-sxm", tp=2, pp=8, ep=16, cp=2, batch=15360, zero=3, recompute="full")
+BLOCK = DEEPSEEK_V3.blocks[-1]
+KERNELS = kernel_set("transformer_engine")
+WORK, MOVES = split_moves(rows(DEEPSEEK_V3, BLOCK, KERNELS))
+HERE = dict(sizes(DEEPSEEK_V3, BLOCK, AT.case.job, AT.case.layout, AT.case.engine, KERNELS)) | {
+    "value": quantity(2, "B"), "multiply_add": quantity(2, "FLOP"),
+}  # fmt: skip
+
+
+def first(kind: type) -> Any:
+    """The first row of a kind."""
+    return next(row for row in (*WORK, *MOVES["tp"]) if type(row) is kind)
+
+
+def dressed_rows() -> tuple[Row, ...]:
+    """All kernels of a layer, with units."""
+    tables = {Pointwise: KERNEL, Attention: CORE, Linear: {}}
+    return tuple(with_units(row, tables[type(row)]) for row in WORK)
+
+
+def speed() -> Any:
+    from outlay.cluster.efficiency import rates
+
+    return with_units(rates(AT.case.cluster.accelerator, "bf16", 0, 1), RATES)
+
+
+def dressed(value: Any) -> Any:
+    """A record with units on all annotated fields, and on those of the records inside it."""
+    if isinstance(value, tuple):
+        return tuple(dressed(each) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    units, copied = field_units(type(value)), copy.copy(value)
+    for field in fields(value):
+        held = getattr(value, field.name)
+        united = quantity(held, units[field.name]) if field.name in units else dressed(held)
+        object.__setattr__(copied, field.name, united)
+    return copied
+
+
+@pytest.fixture(autouse=True)
+def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants of the modules take their units while a formula runs."""
+    for module in MODULES:
+        for name, hint in vars(module).get("__annotations__", {}).items():
+            if is_quantity(hint):
+                monkeypatch.setattr(module, name, quantity(getattr(module, name), unit_of(hint)))
+
+
+case = with_units(AT.case, CASE)
+STAGES = dressed(AT.stages)
+EXAMPLES: dict[str, Any] = {
+    "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES, "job": case.job,
+    "stage": STAGES.middle, "busy": STAGES.middle, "heavy": STAGES.first, "whole": dressed(AT.whole),
+    "held": STAGES.middle.layers[-1], "axis": "tp", "here": HERE, "rows": dressed_rows(), "moves": MOVES["tp"],
+    "rates": speed(), "speed": speed(), "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
+}  # fmt: skip
+OWNERS: dict[str, Any] = {
+    "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
+    "Pointwise": with_units(first(Pointwise), KERNEL), "Attention": with_units(first(Attention), CORE),
+    "Move": first(Move), "Recipe": case.recipe,
+}  # fmt: skip
+OWN = {"outlay.cluster.efficiency": {"here": speed()}, "outlay.schedule.bubble": {"whole": 8}}
+
+
+def examples(formula: Callable[..., Any]) -> dict[str, Any]:
+    """An example for each input: a record from the table, else a number that takes the unit of its parameter."""
+    function = function_of(formula)
+    own = OWN.get(function.__module__, {})
+    found = {}
+    for name in inspect.signature(function).parameters:
+        if name == "self":
+            found[name] = OWNERS[function.__qualname__.split(".")[0]]
+        else:
+            found[name] = own.get(name, EXAMPLES.get(name, 8))
+    return found
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_is_straight_line_and_can_be_read(name: str) -> None:
+    assert check(FORMULAS[name]) is None
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_gives_the_dimension_that_it_says(name: str) -> None:
+    assert result_units(FORMULAS[name], **examples(FORMULAS[name])) is None
+
+
+def test_the_formulas_of_all_rooms_were_found() -> None:
+    rooms = {name.split(".")[1] for name in FORMULAS}
+    assert rooms >= {"cluster", "job", "schedule", "layout", "model", "layer", "memory", "step", "ladder"}
+    assert len(FORMULAS) > 120
