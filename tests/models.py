@@ -56,4 +56,10 @@ def layouts(draw: st.DrawFn) -> tuple[Model, Job, Cluster, Layout, str]:
     )
     batch = dp * (layout.micro_batch or 1) * pp * draw(st.sampled_from([1, 2, 8]))
     cluster = load_cluster(f"{tp * cp * pp * dp}xh100-sxm")
-    return model, Job(sequence_length=2048, global_batch=batch), cluster, layout, draw(st.sampled_from(["megatron", "fsdp2"]))
+    return (
+        model,
+        Job(sequence_length=2048, global_batch=batch),
+        cluster,
+        layout,
+        draw(st.sampled_from(["megatron", "fsdp2"])),
+    )

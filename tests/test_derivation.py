@@ -244,7 +244,7 @@ def test_a_branch_with_a_sum_in_it_is_bracketed() -> None:
 def test_the_largest_of_named_parts_is_named() -> None:
     step = explain(roofline, 1e9, 1e6, Chip())
 
-    assert step.numbers == "maximum(1 ms, 0.2985 us) [arithmetic] + 4 us"
+    assert step.numbers == "maximum(1 ms, 298.5 ns) [arithmetic] + 4 us"
     assert [inner.name for inner in step.steps] == ["arithmetic", "traffic"]
     assert step.steps[0].numbers == "1 GFLOP / 1 TFLOP/s"
 

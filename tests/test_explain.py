@@ -19,7 +19,8 @@ QUESTIONS = {
         Layout(tp=8, pp=16, vpp=2, recompute="full", recompute_layers=4), "megatron-2022",
     ),
     "deepseek-v3": (
-        DEEPSEEK_V3, Job(4096, 15360), load_cluster("2048xh100-sxm"), Layout(pp=16, ep=64, split=(4,) * 15 + (1,)), "megatron",
+        DEEPSEEK_V3, Job(4096, 15360), load_cluster("2048xh100-sxm"),
+        Layout(pp=16, ep=64, split=(4,) * 15 + (1,)), "megatron",
     ),
 }  # fmt: skip
 

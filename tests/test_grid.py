@@ -10,12 +10,13 @@ from models import MODELS, loaded
 from outlay import Job, Model, load_cluster, load_engine
 from outlay.bill import load
 from outlay.engines.tables import recipe
-from outlay.layer import model_costs, stage_costs
+from outlay.layer import model_costs
 from outlay.layout.axes import Layout
 from outlay.layout.case import Case
 from outlay.layout.stages import candidates, whole
-from outlay.memory.peak import Candidates, peak
+from outlay.memory.peak import peak
 from outlay.schedule.bubble import SCHEDULES
+from outlay.stage import stage_costs
 from outlay.step.total import step_seconds
 
 CELLS = 400  # for each model: 2,000 in all
@@ -46,7 +47,8 @@ def block(model: Model, schedule: str, random: np.random.Generator) -> Layout:
 def counted(case: Case) -> tuple[Any, Any]:
     """Peak and step of a case whose layout holds arrays."""
     costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
-    stages = Candidates(*(stage_costs(stage, costs) for stage in candidates(case.model, case.layout)))
+    found = candidates(case.model, case.layout, case.engine.counts_ends)
+    stages = tuple(stage_costs(stage, costs) for stage in found)
     return peak(stages, case), step_seconds(stages, stage_costs(whole(case.model), costs), case)
 
 
@@ -69,7 +71,9 @@ def test_a_cell_of_a_grid_is_the_bill_of_its_layout(model: Model) -> None:
     for schedule in SCHEDULES:
         for engine in ("megatron", "fsdp2"):
             driver = load_engine(engine)
-            case = Case(model, job, cluster, driver, recipe(driver.recipe), SCHEDULES[schedule], block(model, schedule, random))
+            case = Case(
+                model, job, cluster, driver, recipe(driver.recipe), SCHEDULES[schedule], block(model, schedule, random)
+            )
             peaks, times = counted(case)
             shape = np.broadcast_shapes(np.shape(peaks), np.shape(times), (40, 4, 3, 2, 2, 2))
             peaks, times = np.broadcast_to(peaks, shape), np.broadcast_to(times, shape)

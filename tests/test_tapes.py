@@ -7,7 +7,7 @@ import pytest
 from models import DEEPSEEK_V3, GPT3, LLAMA_7B, LLAMA_8B, LLAMA_70B
 from outlay.engines.tables import engine, kernel_set
 from outlay.job import Job
-from outlay.layer import split_moves, sum_kept, sum_kept_selective, undivided
+from outlay.layer import split_moves, sum_kept, sum_kept_selective, unpadded
 from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import head_rows, rows
@@ -19,7 +19,7 @@ GIB = 2**30
 def tape(model: Model, kernels: str, layout: Layout = ALONE, seq: int = 4096, selective: bool = False) -> float:
     """Bytes that the last kind of layer keeps of one sequence on one rank."""
     them, block = kernel_set(kernels), model.blocks[-1]
-    here = sizes(model, block, Job(seq, 1), layout, undivided(engine("fsdp2")), them)
+    here = sizes(model, block, Job(seq, 1), layout, unpadded(engine("fsdp2")), them)
     count = sum_kept_selective if selective else sum_kept
     return float(count(split_moves(rows(model, block, them))[0], here))
 
@@ -27,7 +27,7 @@ def tape(model: Model, kernels: str, layout: Layout = ALONE, seq: int = 4096, se
 def once(model: Model, kernels: str, layout: Layout = ALONE, seq: int = 4096) -> dict[str, float]:
     """Bytes that the head keeps, row by row."""
     them = kernel_set(kernels)
-    here = sizes(model, model.blocks[-1], Job(seq, 1), layout, undivided(engine("fsdp2")), them)
+    here = sizes(model, model.blocks[-1], Job(seq, 1), layout, unpadded(engine("fsdp2")), them)
     return {row.name: float(row.kept(here)) for row in split_moves(head_rows(model, them))[0]}
 
 
@@ -88,7 +88,7 @@ def test_torchs_tensor_parallel_run_kept_6_397_gib_with_logits_whole_on_every_ra
     assert round((layers + ends["final_norm"] + ends["head"] + whole_logits) / GIB, 3) == 6.397
 
 
-def test_torchs_sequence_parallel_run_keeps_gathered_inputs_undivided() -> None:
+def test_torchs_sequence_parallel_run_keeps_gathered_inputs_unpadded() -> None:
     layout = replace(ALONE, tp=8, sp=True)
     layers, ends = 32 * tape(LLAMA_7B, "pytorch", layout), once(LLAMA_7B, "pytorch", layout)
     assert round(layers / GIB, 3) == 4.096

@@ -27,7 +27,9 @@ MODULES = [
     for module in pkgutil.walk_packages(outlay.__path__, "outlay.")
     if not module.name.startswith(FACES)
 ]
-FORMULAS = {f"{module.__name__}.{function_of(each).__qualname__}": each for module in MODULES for each in formulas(module)}
+FORMULAS = {
+    f"{module.__name__}.{function_of(each).__qualname__}": each for module in MODULES for each in formulas(module)
+}
 
 LINK = {"bandwidth": "B/s", "latency_seconds": "s"}
 ACCELERATOR = {
@@ -51,7 +53,19 @@ KERNEL = {"kernel.keeps_bytes": "B", "kernel.keeps_group": "B", "mask": "B", "ex
 CORE = {"scores_keep": "B", "scores_move": "B", "scores_move_back": "B", "statistic": "B"}
 RATES = {"matmul": "FLOP/s", "half_matmul": "FLOP/s", "attention": "FLOP/s", "memory": "B/s", "launch": "s"}
 
-AT = loaded(replace(DEEPSEEK_V3, tied=True), "2048xh100-sxm", tp=2, pp=8, ep=16, cp=2, batch=15360, zero=3, recompute="full")
+AT = loaded(
+    replace(DEEPSEEK_V3, tied=True),
+    "2048xh100-sxm",
+    tp=2,
+    pp=8,
+    ep=16,
+    cp=2,
+    dp_shard=32,
+    batch=15360,
+    zero=3,
+    recompute="full",
+    dp_replicate=2,
+)
 BLOCK = DEEPSEEK_V3.blocks[-1]
 KERNELS = kernel_set("transformer_engine")
 WORK, MOVES = split_moves(rows(DEEPSEEK_V3, BLOCK, KERNELS))
@@ -103,15 +117,18 @@ def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 case = with_units(AT.case, CASE)
 STAGES = dressed(AT.stages)
 EXAMPLES: dict[str, Any] = {
-    "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES, "job": case.job,
-    "stage": STAGES.middle, "busy": STAGES.middle, "heavy": STAGES.first, "whole": dressed(AT.whole),
-    "held": STAGES.middle.layers[-1], "axis": "tp", "here": HERE, "rows": dressed_rows(), "moves": MOVES["tp"],
+    "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES,
+    "job": case.job,
+    "stage": STAGES[1], "busy": STAGES[1], "heavy": STAGES[0], "whole": dressed(AT.whole),
+    "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": dressed_rows(), "moves": MOVES["tp"],
     "rates": speed(), "speed": speed(), "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
+    "group": case.dense_replicas.shard,
 }  # fmt: skip
 OWNERS: dict[str, Any] = {
     "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
     "Pointwise": with_units(first(Pointwise), KERNEL), "Attention": with_units(first(Attention), CORE),
-    "Move": first(Move), "Recipe": case.recipe,
+    "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard, "Replicas": case.dense_replicas,
+    "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
 OWN = {"outlay.cluster.efficiency": {"here": speed()}, "outlay.schedule.bubble": {"whole": 8}}
 

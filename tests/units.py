@@ -186,9 +186,9 @@ def _is_word(value: Any) -> bool:
 
 # --- printed numbers, computed again --------------------------------------------------------------------------------
 
-_PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6}
+_PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12}
 _NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
-_UNITED = re.compile(rf"(?<![\w.])({_NUMBER}) ([PTGMkmu]?)(FLOP/s|B/s|FLOP|B|s|param|token)(?![\w/])")
+_UNITED = re.compile(rf"(?<![\w.])({_NUMBER}) ([PTGMkmunp]?)(FLOP/s|B/s|s/B|FLOP|B|s|param|token)(?![\w/])")
 _PERCENT = re.compile(rf"(?<![\w.])({_NUMBER}) %(?= [-+*/\[]|[,)]|$)")
 _KNOWN = re.compile(rf"{_UNITED.pattern}|{_NUMBER}|\[.*\]|" + "|".join(word.__name__ for word in WORDS))
 _NAMES = re.compile(r"[^\W\d]")

@@ -22,7 +22,7 @@ from .ladder import explain_count
 from .layout.axes import Layout
 from .model.catalogue import find as load_model
 from .model.model import Model
-from .parameters import Parameters, parameters
+from .undivided import Parameters, parameters
 
 __all__ = [
     "Bill",

@@ -10,21 +10,23 @@ from .engines.tables import recipe as find_recipe
 from .errors import Fault, InputError
 from .items import Bubble, Memory, Step, TrafficItem, bubble_of, memory_of, step_items, traffic_of
 from .job import Job
-from .layer import StageCosts, model_costs, stage_costs
+from .layer import model_costs
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.complete import complete, flag
 from .layout.nearest import legal_values, nearest_layouts
+from .layout.predicates import split_fits
 from .layout.rules import Rule, rules_of
-from .layout.stages import candidates, every_stage, whole
+from .layout.stages import candidates, chunk_sizes, every_stage, whole
 from .memory.activations import recomputed_share
-from .memory.peak import Candidates
+from .memory.peak import Stages
 from .model.model import Model
-from .parameters import Parameters, parameters, sequence_flops
 from .ranges import out_of_range
 from .schedule.bubble import SCHEDULES
+from .stage import StageCosts, stage_costs
 from .step.compute import BACKWARD, flops_share, recomputed_flops
 from .step.total import step_seconds
+from .undivided import Parameters, parameters, sequence_flops
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Loaded:
     """A case with the costs of its stages: all that the formulas of peak and step take."""
 
     case: Case
-    stages: Candidates
+    stages: Stages
     whole: StageCosts
     every: tuple[StageCosts, ...]
 
@@ -92,16 +94,17 @@ class Loaded:
 def load(case: Case) -> Loaded:
     """Walk the rows once, and join them to the stages."""
     costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
-    first, middle, last = (stage_costs(stage, costs) for stage in candidates(case.model, case.layout))
-    every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout))
-    return Loaded(case, Candidates(first, middle, last), stage_costs(whole(case.model), costs), every)
+    ends = case.engine.counts_ends
+    few = tuple(stage_costs(stage, costs) for stage in candidates(case.model, case.layout, ends))
+    every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout, ends))
+    return Loaded(case, few, stage_costs(whole(case.model), costs), every)
 
 
 def case_of(
     model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron"
 ) -> tuple[Case, tuple[str, ...]]:
     """The complete question, and what was assumed to complete it. Raises InputError for values outside their ranges."""
-    faults: list[Fault] = [*out_of_range(job, "JOB000"), *out_of_range(layout, "LAY000")]
+    faults: list[Fault] = [*out_of_range(job, "JOB000"), *out_of_range(layout, "LAY000"), *_too_long(layout)]
     if faults:
         raise InputError(*faults)
     driver = find_engine(engine) if isinstance(engine, str) else engine
@@ -110,13 +113,34 @@ def case_of(
     return Case(model, full_job, cluster, driver, recipe, SCHEDULES[full_layout.schedule], full_layout), assumptions
 
 
+MOST_CHUNKS = 100_000  # a pipeline is laid out chunk by chunk
+
+
+def _too_long(layout: Layout) -> list[Fault]:
+    chunks = (layout.pp or 1) * (layout.vpp or 1) if isinstance(layout.pp or layout.vpp or 1, int) else 0
+    if not isinstance(chunks, int) or chunks <= MOST_CHUNKS:
+        return []
+    return [
+        Fault(
+            "LAY000",
+            "the pipeline has too many chunks",
+            f"pp x vpp is {MOST_CHUNKS:,} or less",
+            f"{chunks:,}",
+            "--pp 8",
+        )
+    ]
+
+
+def countable(case: Case) -> Case:
+    """The case itself, or without its split where that cannot be counted since it does not fit the layers."""
+    return case if split_fits(case) else replace(case, layout=replace(case.layout, split=()))
+
+
 def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron") -> Bill:
     """The bill of one layout; rules that it breaks stand in `violations`. Raises InputError for values out of range."""
     case, assumptions = case_of(model, job, cluster, layout, engine)
     violations = violations_of(case)
-    counted = case
-    if any(violation.code == "LAY011" for violation in violations):  # a split that does not fit cannot be counted
-        counted = replace(case, layout=replace(case.layout, split=()))
+    counted = countable(case)
     loaded = load(counted)
     owned = parameters(model)
     memory = memory_of(loaded.stages, loaded.every, counted, owned.total, not violations)
@@ -171,8 +195,10 @@ def _recomputed(loaded: Loaded) -> float:
 
 
 def binds_of(memory: Memory, step: Step) -> Binds:
-    """The largest item of what fails: of memory where it does not fit, else of the step."""
-    if memory.verdict in ("does_not_fit", "impossible"):
+    """The largest item of what fails: of memory where it does not fit, else of the step. All state where none could."""
+    if memory.verdict == "impossible":
+        return Binds("memory", "state", memory.state_bytes / memory.peak_bytes)
+    if memory.verdict == "does_not_fit":
         largest = max(memory.items, key=lambda item: item.value)
         return Binds("memory", largest.name, largest.value / memory.peak_bytes)
     largest = max(step.items, key=lambda item: item.value)
@@ -195,7 +221,7 @@ def conventions_of(case: Case) -> dict[str, str]:
 
 
 def violations_of(case: Case) -> tuple[Violation, ...]:
-    """Every rule the layout breaks, each with its legal values; the nearest legal layouts stand with the first."""
+    """Every rule the layout breaks, each with its legal values and the nearest legal layouts."""
     broken = [rule for rule in rules_of(case.engine.name) if not bool(rule.legal(case))]
     if not broken:
         return ()
@@ -205,5 +231,17 @@ def violations_of(case: Case) -> tuple[Violation, ...]:
 
 def _violation(rule: Rule, case: Case, nearest: tuple[str, ...]) -> Violation:
     values = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in legal_values(rule, case))
-    fix = f"{flag(rule.axis)} {' or '.join(values)}" if values else "see the nearest legal layouts"
-    return Violation(rule.code, rule.what, rule.rule, rule.got(case), fix, values, nearest)
+    ways = [f"{flag(rule.axis)} {' or '.join(values)}"] if values else []
+    return Violation(rule.code, rule.what, rule.rule, rule.got(case), _fix(rule, case, ways, nearest), values, nearest)
+
+
+def _fix(rule: Rule, case: Case, ways: list[str], nearest: tuple[str, ...]) -> str:
+    """Ways out of one broken rule, in words that can be pasted."""
+    if rule.code == "LAY001":
+        ways.append(f"--on {case.layout.world}x{case.cluster.accelerator.name}")
+    if rule.code == "LAY009" and case.layout.pp * case.layout.vpp <= case.model.layers:
+        sizes = chunk_sizes(case.model.layers, case.layout.pp, case.layout.vpp)
+        ways.append(f"--split {','.join(map(str, sizes))}")
+    if not nearest:
+        ways.append("no layout of this job on this cluster obeys every rule: change the batch or the cluster")
+    return "; or ".join(ways) or "see the nearest legal layouts"

@@ -97,8 +97,9 @@ def _flat(parts: Iterable[Real | Mapping[str, Real]]) -> Iterable[Real]:
 
 def total(parts: Mapping[str, Real] | None = None, /, **named: Real) -> Real:
     """The sum of named parts, in reading order: a count is a tree of named parts that add up."""
-    result: Real = 0
-    for part in (*(parts or {}).values(), *named.values()):
+    first, *rest = (*(parts or {}).values(), *named.values()) or (0,)
+    result = _plain(first)
+    for part in rest:
         result = result + _plain(part)
     return result
 

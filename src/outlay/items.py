@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .cluster.network import level
-from .layer import StageCosts
 from .layout.axes import Layout
 from .layout.case import Case
-from .memory.peak import Candidates, allocated_bytes, buffer_bytes, peak, peak_of
+from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
 from .memory.states import state_bytes
 from .reading import parts
 from .schedule.bubble import fill_and_drain, held_slots, useful_slots
+from .stage import StageCosts
 from .step.overlap import exposed_data
 from .step.total import pass_seconds, slowest_data, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, axis_seconds, data_bytes, data_seconds, message_seconds, pipeline_bytes
@@ -83,10 +83,8 @@ def _buffers(allocated: float, case: Case) -> Item:
 
 def memory_items(stage: StageCosts, case: Case) -> tuple[Item, ...]:
     """The parts of one stage's peak; they add up to it."""
-    named = parts(allocated_bytes, stage, case)
-    exact = [Item(name, float(value)) for name, value in named.items() if name != "gathered"]
-    gathered = Item("gathered", named["gathered"], "modelled", named["gathered"] / 2, named["gathered"] * 2, "assumed")
-    shown = [*exact[:3], gathered, *exact[3:], _buffers(sum(named.values()), case)]
+    named = parts(held_state, stage, case) | parts(held_activations, stage, case)
+    shown = [*(Item(name, float(value)) for name, value in named.items()), _buffers(sum(named.values()), case)]
     return tuple(
         item for item in shown if item.value or item.name in ("weights", "gradients", "optimizer", "activations")
     )
@@ -107,24 +105,21 @@ def verdict(low: float, high: float, usable: float, impossible: float) -> Verdic
     return "fits" if high <= usable else "tight" if low <= usable else "does_not_fit"
 
 
-def _worst(stages: Candidates, case: Case, every: tuple[StageCosts, ...]) -> tuple[StageCosts, WorstRank]:
-    peaks = {one.name: float(peak_of(one, case)) for one in (stages.first, stages.middle, stages.last)}
-    name = max(peaks, key=lambda each: peaks[each])
-    stage: StageCosts = getattr(stages, name)
-    rank = int(stage.rank)
-    reason = {
-        "first": "most micro-batches in flight, and the embedding" if case.layout.pp > 1 else "every rank is alike",
-        "middle": "more or heavier layers than the first stage",
-        "last": "the head and the logits",
-    }[name]
-    return stage, WorstRank(rank * int(case.layout.tp * case.layout.cp * case.layout.dp), rank, reason)
+def _worst(stages: Stages, case: Case) -> tuple[StageCosts, WorstRank]:
+    stage = max(stages, key=lambda each: float(peak_of(each, case)))
+    number = int(stage.rank)
+    if case.layout.pp == 1:
+        reason = "every rank is alike"
+    elif number == 0:
+        reason = "the embedding, and most micro-batches in flight"
+    else:
+        reason = "the head and the logits" if stage.head else "more or heavier layers than the stages before it"
+    return stage, WorstRank(number * int(case.layout.tp * case.layout.cp * case.layout.dp), number, reason)
 
 
-def memory_of(
-    stages: Candidates, every: tuple[StageCosts, ...], case: Case, total_parameters: int, legal: bool
-) -> Memory:
+def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, total_parameters: int, legal: bool) -> Memory:
     """Memory of one layout: the worst rank itemised, every stage beside it."""
-    stage, worst = _worst(stages, case, every)
+    stage, worst = _worst(stages, case)
     items = memory_items(stage, case)
     low, high = band(items)
     accelerator = case.cluster.accelerator
@@ -172,7 +167,7 @@ class Step:
     model_flops: float
 
 
-def step_items(stages: Candidates, whole: StageCosts, case: Case) -> tuple[Item, ...]:
+def step_items(stages: Stages, whole: StageCosts, case: Case) -> tuple[Item, ...]:
     """The parts of a step's time; they add up to it. Work is shown by what the slowest stage spends it on."""
     named = parts(step_seconds, stages, whole, case)
     one_pass = parts(pass_seconds, slowest_stage(stages, case), case)
@@ -182,14 +177,14 @@ def step_items(stages: Candidates, whole: StageCosts, case: Case) -> tuple[Item,
     return tuple(_banded(name, float(value), case.engine.time_band) for name, value in shown.items())
 
 
-def slowest_stage(stages: Candidates, case: Case) -> StageCosts:
+def slowest_stage(stages: Stages, case: Case) -> StageCosts:
     """The stage whose pass takes longest."""
-    return max((stages.first, stages.middle, stages.last), key=lambda stage: float(pass_seconds(stage, case)))
+    return max(stages, key=lambda stage: float(pass_seconds(stage, case)))
 
 
-def busiest_stage(stages: Candidates, case: Case) -> StageCosts:
+def busiest_stage(stages: Stages, case: Case) -> StageCosts:
     """The stage whose data-parallel exchange takes longest."""
-    return max((stages.first, stages.middle, stages.last), key=lambda stage: float(data_seconds(stage, case)))
+    return max(stages, key=lambda stage: float(data_seconds(stage, case)))
 
 
 @dataclass(frozen=True)
@@ -205,7 +200,7 @@ class Bubble:
     definition: str
 
 
-def bubble_of(stages: Candidates, whole: StageCosts, case: Case) -> Bubble:
+def bubble_of(stages: Stages, whole: StageCosts, case: Case) -> Bubble:
     """The bubble of one layout: its share exact in slots of equal stages, its seconds those of the stages at hand."""
     pp, vpp, micro_batches = case.layout.pp, case.layout.vpp, case.micro_batches
     share = float(case.schedule.share(pp, vpp, micro_batches))
@@ -242,7 +237,7 @@ def _group(layout: Layout, axis: str) -> tuple[int, int]:
 EXPOSED = {"tp": "tensor", "cp": "context", "ep": "expert"}
 
 
-def traffic_of(stages: Candidates, case: Case) -> tuple[TrafficItem, ...]:
+def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
     """Bytes, seconds and exposed seconds of every axis that is cut, on the slowest stage."""
     stage, layout = slowest_stage(stages, case), case.layout
     shown = parts(pass_seconds, stage, case)
@@ -262,7 +257,8 @@ def traffic_of(stages: Candidates, case: Case) -> tuple[TrafficItem, ...]:
         alone = one * 2 * layout.vpp * float(case.micro_batches)
         link = case.cluster.inside.name if stride < case.cluster.inside.size else case.cluster.outside.name
         found.append(TrafficItem("pp", size, alone, one * hops, link, "tokens"))
-    if layout.replicas > 1 or layout.edp > 1:
+    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    if layout.replicas > 1 or (experts and layout.edp > 1):
         busiest = busiest_stage(stages, case)
         alone = float(slowest_data(stages, case))
         exposed = float(exposed_data(alone, slowest_pass(stages, case), case))

@@ -14,21 +14,30 @@ from .errors import Fault, InputError, nearest, quoted
 from .formula import total, where
 from .items import busiest_stage, slowest_stage
 from .job import Job
-from .layer import StageCosts, split_moves, sum_forward, sum_kept
+from .layer import split_moves, sum_forward, sum_kept
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.sizes import sizes
-from .memory.activations import activation_bytes, coarse_activation_bytes, in_flight, logits_bytes, recompute_bytes
+from .memory.activations import (
+    activation_bytes,
+    best_segments,
+    checkpoint_share,
+    coarse_activation_bytes,
+    in_flight,
+    logits_bytes,
+    recompute_bytes,
+)
 from .memory.peak import peak, peak_of
 from .memory.states import gathered_bytes, gradient_bytes, optimizer_bytes, weight_bytes
 from .model.blocks import rows
 from .model.model import Model
 from .model.operations import Row, Sizes
-from .parameters import parameters
-from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds
+from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
 from .schedule.bubble import bubble_share, interleaved_share
+from .stage import StageCosts
 from .step.total import slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
+from .undivided import parameters
 
 COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
 COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank
@@ -66,11 +75,15 @@ def coarse_state(parameters_total: Params, case: Case) -> Bytes:
 
 
 def coarse_activations(stage: StageCosts, case: Case) -> Bytes:
-    """The textbook's activations of one rank: 10 values a token a layer, of the passes in flight, over tp."""
+    """The textbook's activations of one rank: 10 values a token a layer over tp, of the passes in flight.
+
+    Under full recompute sqrt(L) checkpoints keep 2 / sqrt(L) of them.
+    """
     tokens: Count = case.layout.micro_batch * case.job.sequence_length / case.layout.cp
     layers: Count = case.model.layers / case.layout.pp
     tape: Bytes = coarse_activation_bytes(tokens, layers, case.model.hidden, COARSE_VALUES, case.job.activation_bytes)
-    return in_flight(stage, case) * tape / case.layout.tp
+    kept: Share = where(case.layout.recompute == "full", checkpoint_share(layers, best_segments(layers)), 1)
+    return in_flight(stage, case) * kept * tape / case.layout.tp
 
 
 def coarse_step(active: Params, rate: FlopRate, case: Case) -> Seconds:
@@ -80,8 +93,7 @@ def coarse_step(active: Params, rate: FlopRate, case: Case) -> Seconds:
 
 
 def _worst(loaded: Loaded) -> StageCosts:
-    stages = (loaded.stages.first, loaded.stages.middle, loaded.stages.last)
-    return max(stages, key=lambda stage: float(peak_of(stage, loaded.case)))
+    return max(loaded.stages, key=lambda stage: float(peak_of(stage, loaded.case)))
 
 
 def _worst_case(loaded: Loaded) -> tuple[Any, ...]:

@@ -15,11 +15,10 @@ from .formula import each, total
 from .job import Job
 from .layout.axes import Layout
 from .layout.sizes import sizes
-from .layout.stages import Stage
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Model
 from .model.operations import Attention, Linear, Move, Row, Sizes
-from .quantities import Bytes, Count, Flops, Params, Seconds
+from .quantities import Bytes, Flops, Params, Seconds
 
 AXES = ("tp", "cp", "ep", "etp")
 
@@ -200,38 +199,6 @@ def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine
     return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1])
 
 
-def undivided(engine: Engine) -> Engine:
+def unpadded(engine: Engine) -> Engine:
     """The same engine without vocabulary padding: what a model has by itself."""
     return replace(engine, vocab_multiple=1)
-
-
-@dataclass(frozen=True)
-class Held:
-    """So many layers of one kind on one stage."""
-
-    name: str
-    layers: Count
-    costs: LayerCosts
-
-
-@dataclass(frozen=True)
-class StageCosts:
-    """One stage with the costs of what it holds: layers of each kind, and the two ends where they stand."""
-
-    name: str
-    rank: Count
-    layers: tuple[Held, ...]
-    ends: tuple[Held, ...]
-    head: Count
-
-    @property
-    def parts(self) -> tuple[Held, ...]:
-        """Layers and ends."""
-        return self.layers + self.ends
-
-
-def stage_costs(stage: Stage, costs: ModelCosts) -> StageCosts:
-    """Join what a stage holds with what each part costs."""
-    layers = tuple(Held(each.name, count, each) for each, count in zip(costs.layers, stage.counts, strict=True))
-    ends = Held("embedding", stage.embedding, costs.embedding), Held("head", stage.head, costs.head)
-    return StageCosts(stage.name, stage.rank, layers, ends, stage.head)

@@ -21,11 +21,23 @@ Seconds = Annotated[Real, "s"]
 Flops = Annotated[Real, "FLOP"]
 FlopRate = Annotated[Real, "FLOP/s"]
 Bandwidth = Annotated[Real, "B/s"]
+Pace = Annotated[Real, "s/B"]
 
 GB = 1e9
 GIB = 2.0**30
 
-_PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6))
+PREFIXES = (
+    ("P", 1e15),
+    ("T", 1e12),
+    ("G", 1e9),
+    ("M", 1e6),
+    ("k", 1e3),
+    ("", 1.0),
+    ("m", 1e-3),
+    ("u", 1e-6),
+    ("n", 1e-9),
+    ("p", 1e-12),
+)
 
 
 def unit_of(hint: object) -> str:
@@ -43,7 +55,7 @@ def show(value: float, unit: str = "") -> str:
         return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:.6g}"
     if number == 0:
         return f"0 {unit}"
-    prefix, size = next(((p, s) for p, s in _PREFIXES if abs(number) >= s), _PREFIXES[-1])
+    prefix, size = next(((p, s) for p, s in PREFIXES if abs(number) >= s), PREFIXES[-1])
     return f"{number / size:.4g} {prefix}{unit}"
 
 

@@ -48,10 +48,14 @@ def _faults(name: str, hint: Any, value: Any, code: str) -> list[Fault]:
         return [Fault(code, f"{name} is not a whole number", "a whole number", quoted(value), _example(limits))]
     for limit in limits:
         if isinstance(limit, AtLeast) and not limit.minimum <= value <= limit.maximum:
-            rule = f"{limit.minimum:g} to {limit.maximum:g}"
+            rule = f"{_shown(limit.minimum)} to {_shown(limit.maximum)}"
             return [Fault(code, f"{name} is outside its range", rule, quoted(value), _example(limits))]
     return []
 
 
+def _shown(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:g}"
+
+
 def _example(limits: list[Any]) -> str:
-    return next((f"{limit.minimum:g} or more" for limit in limits if isinstance(limit, AtLeast)), "a number")
+    return next((f"{_shown(limit.minimum)} or more" for limit in limits if isinstance(limit, AtLeast)), "a number")

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from .formula import WORDS, each, maximum, minimum, total
-from .quantities import _PREFIXES, show
+from .quantities import PREFIXES, show
 from .reading import Reading, is_formula, word_of
 
 _DIGITS = (4, 5, 6, 8, 11, 14)
 _EXACT = 17  # digits that give a float64 back
 _CLOSE = 4.5e-4  # tighter than the 5e-4 that is promised, so that nobody's rounding breaks the promise
 
-_SIZES = dict(_PREFIXES)
+_SIZES = dict(PREFIXES)
 _WORDS = {word.__name__: word for word in WORDS}
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,

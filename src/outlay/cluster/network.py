@@ -1,17 +1,52 @@
 """How long one collective takes on a network of two levels: inside a scale-up domain, and between domains.
 
-A group of `ranks` members, each `stride` ranks from the next, spans a domain or several. Every collective is pipelined,
-so the slower level binds. A buffer is the whole tensor: each rank sends (n - 1)/n of it in a gather or scatter.
+Every collective is pipelined, so the slower level binds. A buffer is the whole tensor: each rank sends (n - 1)/n of it
+in a gather or a scatter.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 from ..formula import ceil, floor, maximum, minimum, where
-from ..quantities import Bytes, Count, Seconds
+from ..quantities import Bandwidth, Bytes, Count, Pace, Seconds
 from .accelerator import Cluster
 
 
-def near_ranks(ranks: Count, stride: Count, cluster: Cluster) -> Count:
-    """Members of a group that share a scale-up domain."""
-    return maximum(1, minimum(ranks, floor(cluster.inside.size / stride)))
+@dataclass(frozen=True)
+class Group:
+    """The ranks of a collective: so many, each `stride` ranks from the next; they span a domain or several."""
+
+    ranks: Count
+    stride: Count
+    cluster: Cluster
+
+    @cached_property
+    def near(self) -> Count:
+        """Members that share a scale-up domain."""
+        return maximum(1, minimum(self.ranks, floor(self.cluster.inside.size / self.stride)))
+
+    @cached_property
+    def far(self) -> Count:
+        """Domains that the group spans."""
+        return ceil(self.ranks / self.near)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """Time a byte of an all-gather or a reduce-scatter: rings that leave each domain over every member's NIC.
+
+        (n - 1)/n of the buffer passes every link; the NICs of g members share what leaves: B = min(B1, g B2).
+        Source: NCCL's rings; the bus bandwidth of nccl-tests.
+        """
+        inside: Pace = where(self.near > 1, 1 / (self.cluster.inside.bandwidth * self.cluster.inside.share), 0)
+        wire: Bandwidth = self.near * self.cluster.outside.bandwidth * self.cluster.outside.share
+        outside: Pace = where(self.far > 1, 1 / wire, 0)
+        return (self.ranks - 1) / self.ranks * maximum(inside=inside, outside=outside)
+
+    @cached_property
+    def latency(self) -> Seconds:
+        """Steps of a ring inside a domain, and between domains."""
+        inside: Seconds = (self.near - 1) * self.cluster.inside.latency_seconds
+        return inside + (self.far - 1) * self.cluster.outside.latency_seconds
 
 
 def sent_bytes(buffer: Bytes, ranks: Count) -> Bytes:
@@ -22,26 +57,20 @@ def sent_bytes(buffer: Bytes, ranks: Count) -> Bytes:
     return buffer * (ranks - 1) / ranks
 
 
-def gather_time(buffer: Bytes, ranks: Count, stride: Count, cluster: Cluster) -> Seconds:
-    """An all-gather or a reduce-scatter of a buffer; nothing where the buffer is empty or the group is one rank.
-
-    Each level moves its share: (g - 1)/g of the buffer inside a domain of g members, (m - 1)/n between m domains.
-    """
-    near: Count = near_ranks(ranks, stride, cluster)
-    far: Count = ceil(ranks / near)
-    inside: Seconds = buffer * (near - 1) / near / (cluster.inside.bandwidth * cluster.inside.share)
-    outside: Seconds = buffer * (far - 1) / ranks / (cluster.outside.bandwidth * cluster.outside.share)
-    latency: Seconds = (near - 1) * cluster.inside.latency_seconds + (far - 1) * cluster.outside.latency_seconds
-    return where((ranks > 1) & (buffer > 0), maximum(inside=inside, outside=outside) + latency, 0)
+def gather_time(buffer: Bytes, group: Group) -> Seconds:
+    """An all-gather or a reduce-scatter of a buffer; nothing where it is empty or the group is one rank."""
+    return where((group.ranks > 1) & (buffer > 0), buffer * group.pace + group.latency, 0)
 
 
-def all_to_all_time(buffer: Bytes, ranks: Count, stride: Count, cluster: Cluster) -> Seconds:
+def all_to_all_time(buffer: Bytes, group: Group) -> Seconds:
     """Every rank keeps 1/n of what it holds and sends the rest, near and far at the same time."""
-    near: Count = near_ranks(ranks, stride, cluster)
-    inside: Seconds = buffer * (near - 1) / ranks / (cluster.inside.bandwidth * cluster.inside.share)
-    outside: Seconds = buffer * (ranks - near) / ranks / (cluster.outside.bandwidth * cluster.outside.share)
-    latency: Seconds = where(ranks > near, cluster.outside.latency_seconds, cluster.inside.latency_seconds)
-    return where((ranks > 1) & (buffer > 0), maximum(inside=inside, outside=outside) + latency, 0)
+    near: Bytes = buffer * (group.near - 1) / group.ranks
+    far: Bytes = buffer * (group.ranks - group.near) / group.ranks
+    inside: Seconds = near / (group.cluster.inside.bandwidth * group.cluster.inside.share)
+    outside: Seconds = far / (group.cluster.outside.bandwidth * group.cluster.outside.share)
+    slowest: Seconds = maximum(inside=inside, outside=outside)
+    step: Seconds = where(group.far > 1, group.cluster.outside.latency_seconds, group.cluster.inside.latency_seconds)
+    return where((group.ranks > 1) & (buffer > 0), slowest + step, 0)
 
 
 def send_time(message: Bytes, stride: Count, cluster: Cluster) -> Seconds:

@@ -70,10 +70,13 @@ class Engine:
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
     compute_bytes: float  # B of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3
-    gathers_ends: bool  # embedding and head stay gathered through the step under ZeRO-3
+    gathers_ends: bool  # embedding and head are gathered once a micro-batch and stay, under ZeRO-3
+    gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
+    defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
     reduce_bytes: float  # B of a gradient on the wire
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
     pipelines: bool
+    counts_ends: bool  # embedding and head count as layers when layers are shared by stages
     workspace_bytes: float  # B, libraries' workspaces and communication buffers
     workspace_low: float
     workspace_high: float

@@ -2,6 +2,7 @@
 tp * cp * pp * dp = etp * ep * pp * edp = ranks."""
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from ..formula import where
@@ -71,45 +72,50 @@ class Layout:
         """The array form, for search: fields hold broadcastable arrays. Not validated; must not leave the program."""
         return cls(**(dict.fromkeys((f.name for f in fields(cls)), 0) | axes))
 
-    @property
+    @cached_property
     def dp(self) -> Count:
         """Data-parallel ranks: copies times shards."""
         return self.dp_replicate * self.dp_shard
 
-    @property
+    @cached_property
     def world(self) -> Count:
         """Ranks of the whole layout: tp * cp * pp * dp."""
         return self.tp * self.cp * self.pp * self.dp
 
-    @property
+    @cached_property
     def replicas(self) -> Count:
         """Ranks that hold the same dense weights before sharding: dp * cp."""
         return self.dp * self.cp
 
-    @property
+    @cached_property
     def edp(self) -> Count:
         """Ranks that hold the same experts before sharding: world / (etp * ep * pp)."""
         return self.tp * self.cp * self.dp / (self.etp * self.ep)
 
-    @property
+    @cached_property
     def shard(self) -> Count:
         """Ranks over which dense state is sharded: dp_shard * cp."""
         return self.dp_shard * self.cp
 
-    @property
+    @cached_property
     def expert_shard(self) -> Count:
         """Ranks over which expert state is sharded: edp / dp_replicate."""
         return where(self.edp > self.dp_replicate, self.edp / self.dp_replicate, 1)
 
-    @property
+    @cached_property
     def sliced(self) -> Count:
         """Ranks over which sequence parallelism cuts the tokens: tp, or 1 without it."""
         return where(self.sp, self.tp, 1)
 
-    @property
+    @cached_property
     def selective(self) -> Flag:
         """Whether the attention core is recomputed."""
         return self.recompute == "selective"
+
+
+def joined(layout: Layout, **changed: Any) -> Layout:
+    """The same layout of arrays with some fields changed."""
+    return Layout.grid(**({f.name: getattr(layout, f.name) for f in fields(Layout)} | changed))
 
 
 # The layout that divides nothing: its sizes are the undivided model's.

@@ -1,14 +1,18 @@
 """A case: one complete question. Every field is filled, so formulas need no defaults."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..cluster.accelerator import Cluster
+from ..cluster.network import Group
 from ..engines.engine import Engine, Recipe
+from ..formula import where
 from ..job import Job
 from ..model.model import Model
 from ..quantities import Count
 from ..schedule.bubble import Schedule
 from .axes import Layout
+from .replicas import Replicas, groups
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,89 @@ class Case:
     schedule: Schedule
     layout: Layout
 
-    @property
+    @cached_property
     def micro_batches(self) -> Count:
         """Micro-batches that a pipeline runs in one step: M = global batch / (dp x micro-batch)."""
         return self.job.global_batch / (self.layout.dp * self.layout.micro_batch)
+
+    @cached_property
+    def deferred(self) -> Count:
+        """1 where a pipeline keeps gradients whole until its last backward pass."""
+        return where(self.engine.defers_sync, where(self.layout.pp > 1, 1, 0), 0)
+
+    @cached_property
+    def scatters(self) -> Count:
+        """Reduce-scatters of the gradients in one step: one, or one a micro-batch from ZeRO-2 on."""
+        return where((self.layout.zero >= 2) & (self.deferred == 0), self.micro_batches, 1)
+
+    @cached_property
+    def gathers(self) -> Count:
+        """All-gathers of the weights in one step: one; two a micro-batch under ZeRO-3, one and one if deferred."""
+        again: Count = where(self.engine.gathers_again, self.micro_batches, 1)
+        once: Count = where((self.layout.zero >= 2) & (self.deferred == 0), again, 1)
+        twice: Count = where(self.deferred > 0, self.micro_batches + 1, 2 * self.micro_batches)
+        return where(self.layout.zero >= 3, twice, once)
+
+    @cached_property
+    def spared(self) -> Count:
+        """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch."""
+        stays: Count = where((self.layout.zero >= 3) & (self.deferred == 0), self.micro_batches, 0)
+        return where(self.engine.gathers_ends, stays, 0)
+
+    @cached_property
+    def dense_replicas(self) -> Replicas:
+        """Ranks with the same dense weights; the inner ones shard."""
+        at = self.layout
+        return self._replicas(*groups(at.replicas, at.shard, at.tp, self.cluster))
+
+    @cached_property
+    def expert_replicas(self) -> Replicas:
+        """Ranks with the same experts; the inner ones shard."""
+        at = self.layout
+        return self._replicas(*groups(at.edp, at.expert_shard, at.etp * at.ep, self.cluster))
+
+    def _replicas(self, shard: Group, copies: Group, every: Group) -> Replicas:
+        sharded = self.layout.zero >= 1
+        wire = self.engine.reduce_bytes, self.engine.compute_bytes
+        return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, *wire)
+
+    @cached_property
+    def weight_cut(self) -> Count:
+        """Ranks over which dense weights are cut."""
+        return where(self.layout.zero >= self.engine.weights_sharded_from, self.layout.shard, 1)
+
+    @cached_property
+    def gradient_cut(self) -> Count:
+        """Ranks over which dense gradients are cut."""
+        return where((self.layout.zero >= 2) & (self.deferred == 0), self.layout.shard, 1)
+
+    @cached_property
+    def optimizer_cut(self) -> Count:
+        """Ranks over which the dense part of the optimizer is cut."""
+        return where(self.layout.zero >= 1, self.layout.shard, 1)
+
+    @cached_property
+    def expert_weight_cut(self) -> Count:
+        """Ranks over which expert weights are cut."""
+        return where(self.layout.zero >= self.engine.weights_sharded_from, self.layout.expert_shard, 1)
+
+    @cached_property
+    def expert_gradient_cut(self) -> Count:
+        """Ranks over which expert gradients are cut."""
+        return where((self.layout.zero >= 2) & (self.deferred == 0), self.layout.expert_shard, 1)
+
+    @cached_property
+    def expert_optimizer_cut(self) -> Count:
+        """Ranks over which the experts' part of the optimizer is cut."""
+        return where(self.layout.zero >= 1, self.layout.expert_shard, 1)
+
+    @cached_property
+    def gathers_blocks(self) -> Count:
+        """1 where weights are gathered block by block: ZeRO-3 over more than one rank."""
+        return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1, 0)
+
+    @cached_property
+    def gathers_all(self) -> Count:
+        """1 where sharded weights are gathered once and stay: sharded, but not resharded."""
+        sharded: Count = where(self.layout.zero >= self.engine.weights_sharded_from, 1, 0)
+        return where((self.layout.zero < 3) & (self.layout.shard > 1), sharded, 0)

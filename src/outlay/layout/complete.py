@@ -38,8 +38,10 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
 
     plain = dict.fromkeys(("tp", "cp", "pp", "vpp", "ep", "etp", "dp_replicate", "micro_batch"), 1)
     tp, cp, pp, vpp = (given(name, 1) for name in ("tp", "cp", "pp", "vpp"))
+    split = tuple(given("split", ()))
+    split = split if len(split) in (pp, pp * vpp) and sum(split) == model.layers else ()
     left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
-    held = max(len(layers) for layers in stage_layers(model.layers, max(pp, 1), max(vpp, 1), tuple(given("split", ()))))
+    held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends))
     return plain | {
         "sp": tp > 1,
         "cp_kind": "ring",
@@ -92,10 +94,8 @@ def complete_job(
     filled: dict[str, Any] = {}
     if job.sequence_length is AUTO:
         filled["sequence_length"] = model.trained_length or 2048
-        origin = (
-            "the length the model was trained with" if model.trained_length else "the model does not say its length"
-        )
-        said.append(f"sequence length {filled['sequence_length']:,}: {origin} (--seq)")
+        origin = "the longest that the model says" if model.trained_length else "the model does not say its length"
+        said.append(f"SEQUENCE LENGTH {filled['sequence_length']:,}: {origin} (--seq)")
     if job.global_batch is AUTO:
         filled["global_batch"] = int(layout.dp * layout.micro_batch)
         said.append(

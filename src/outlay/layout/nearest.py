@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .axes import Layout
+from .axes import Layout, joined
 from .case import Case
+from .degrees import divisors
 from .rules import Rule, rules_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -14,11 +15,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "precision": ("bf16", "fp16", "fp8", "fp32"),
 }  # fmt: skip
 MOST = 8
-
-
-def divisors(number: int, most: int = 10**9) -> list[int]:
-    """The whole numbers that divide another, in order."""
-    return [d for d in range(1, min(number, most) + 1) if number % d == 0]
 
 
 def _with(case: Case, axis: str, value: Any) -> Case:
@@ -46,22 +42,25 @@ def _range(case: Case, axis: str) -> list[Any]:
     if axis == "recompute_layers":
         return list(range(case.model.layers + 1))
     most = {"tp": 1024, "pp": case.model.layers, "vpp": case.model.layers, "dp_shard": 10**7}.get(axis, 1024)
-    return list(range(1, most + 1)) if most <= 1024 else divisors(case.cluster.ranks)
+    return list(range(1, most + 1)) if most <= 1024 else list(divisors(case.cluster.ranks))
 
 
 def _near(values: list[Any], now: Any) -> list[Any]:
-    """The few values closest to the present one, in order."""
+    """The few values closest to the present one, and the least, in order."""
     if len(values) <= MOST or not isinstance(now, int | float):
         return values[:MOST]
-    return sorted(sorted(values, key=lambda value: abs(value - now))[:4])
+    return sorted({values[0], *sorted(values, key=lambda value: abs(value - now))[: MOST // 2]})
 
 
 def legal_values(rule: Rule, case: Case) -> list[Any]:
-    """Values of the rule's field that obey it, the rest as it is; few, closest to the present one if there are many."""
+    """Values of the rule's field that obey every rule of that field, the rest as it is; few if there are many."""
     if rule.axis == "split":
         return []
+    rules = [each for each in rules_of(case.engine.name) if each.axis == rule.axis]
+    tried = {value: _with(case, rule.axis, value) for value in _range(case, rule.axis)}
+    legal = [value for value, at in tried.items() if all(bool(each.legal(at)) for each in rules)]
     now = getattr(case.layout, rule.axis, None) or getattr(case.job, rule.axis, None)
-    return _near([value for value in _range(case, rule.axis) if bool(rule.legal(_with(case, rule.axis, value)))], now)
+    return _near(legal, now)
 
 
 def _axes(case: Case) -> dict[str, list[int]]:
@@ -94,7 +93,7 @@ def _grid(case: Case) -> Layout:
         "recompute_layers": 0,
         "split": (),
     }
-    return Layout.grid(**(vars(case.layout) | cells | changed))
+    return joined(case.layout, **(cells | changed))
 
 
 def nearest_layouts(case: Case, most: int = 3) -> list[dict[str, int]]:

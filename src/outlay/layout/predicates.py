@@ -1,8 +1,13 @@
 """What the rules ask of a case, or of each of a grid of them."""
 
+from typing import Any
+
+import numpy as np
+
 from ..formula import ceil, maximum
 from ..quantities import Count, Flag
 from .case import Case
+from .stages import candidates
 
 
 def widths(case: Case) -> list[int]:
@@ -47,23 +52,42 @@ def kv_fit(case: Case) -> Flag:
     return result
 
 
-def longest_stage(case: Case) -> Count:
-    """Layers of the longest chunk."""
-    return ceil(case.model.layers / (case.layout.pp * case.layout.vpp))
+def longest_stage(case: Case) -> Any:
+    """Layers of the longest stage, all its chunks together."""
+    found = candidates(case.model, case.layout, case.engine.counts_ends)
+    return maximum(*(sum(stage.counts[1:], stage.counts[0]) for stage in found))
 
 
 def no_empty_chunk(case: Case) -> Flag:
-    """Whether every chunk has a layer."""
+    """Whether every chunk has a layer, or at least an end of the model where those count as layers."""
     chunks = case.layout.pp * case.layout.vpp
-    return (chunks <= case.model.layers) & (longest_stage(case) * (chunks - 1) < case.model.layers)
+    if case.engine.counts_ends:
+        return chunks <= case.model.layers + 2
+    longest = ceil(case.model.layers / chunks)
+    return (chunks <= case.model.layers) & (longest * (chunks - 1) < case.model.layers)
 
 
 def split_fits(case: Case) -> Flag:
-    """Whether a split has a number a stage, and holds all layers."""
-    split = case.layout.split
-    return not split or (
-        len(split) == case.layout.pp and sum(split) == case.model.layers and min(split) >= case.layout.vpp
-    )
+    """Whether a split has a number a chunk, or a stage that its chunks share equally, none empty, and all layers."""
+    split, pp, vpp = case.layout.split, case.layout.pp, case.layout.vpp
+    if not split:
+        return True
+    even = len(split) == pp * vpp or (len(split) == pp and all(share % vpp == 0 for share in split))
+    return even and sum(split) == case.model.layers and min(split) >= 1
+
+
+def recompute_fits(case: Case) -> Flag:
+    """Whether no stage is asked to recompute more layers than it has; a split that does not fit is another rule's."""
+    if not bool(np.all(split_fits(case))):
+        return True
+    few: Flag = case.layout.recompute_layers <= longest_stage(case)
+    return few
+
+
+def factors(case: Case) -> str:
+    """The degrees that make the world, those above 1: `tp 8 x pp 4 x dp_shard 2`."""
+    names = ("tp", "cp", "pp", "dp_replicate", "dp_shard")
+    return " x ".join(f"{name} {degree}" for name in names if (degree := getattr(case.layout, name)) > 1) or "1"
 
 
 def rounds(case: Case) -> Flag:

@@ -10,11 +10,13 @@ from .predicates import (
     all_divide,
     expert_width,
     experts,
+    factors,
     heads,
     kv_fit,
     kv_heads,
     longest_stage,
     no_empty_chunk,
+    recompute_fits,
     rounds,
     spelled,
     split_fits,
@@ -45,10 +47,7 @@ RULES: tuple[Rule, ...] = (
         "tp x cp x pp x dp_replicate x dp_shard = ranks",
         "dp_shard",
         lambda at: at.layout.world == at.cluster.ranks,
-        lambda at: (
-            f"{at.layout.tp} x {at.layout.cp} x {at.layout.pp} x {at.layout.dp_replicate} x {at.layout.dp_shard}"
-            f" = {at.layout.world:,}; the cluster has {at.cluster.ranks:,}"
-        ),
+        lambda at: f"{factors(at)} = {at.layout.world:,}; the cluster has {at.cluster.ranks:,}",
     ),
     Rule(
         "LAY002",
@@ -131,7 +130,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY011",
         "the split does not fit",
-        "--split has pp numbers, they add up to the layers, each is vpp or more",
+        "--split has a number a chunk, or a stage (vpp divides each), and they add up to the layers",
         "split",
         split_fits,
         lambda at: (
@@ -208,10 +207,8 @@ RULES: tuple[Rule, ...] = (
         "more layers to recompute than a stage has",
         "recompute_layers is at most the layers of a stage",
         "recompute_layers",
-        lambda at: (
-            at.layout.recompute_layers <= longest_stage(at) * at.layout.vpp + at.model.layers * bool(at.layout.split)
-        ),
-        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at) * at.layout.vpp}",
+        recompute_fits,
+        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)}",
     ),
     Rule(
         "LAY020",

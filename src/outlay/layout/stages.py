@@ -1,13 +1,15 @@
-"""Layers to stages: what each rank of a pipeline holds, and the three stages of which one is the worst.
+"""Layers to stages: what each rank of a pipeline holds, and the few stages among which the worst one is.
 
-Among ranks that hold the same, the first has most passes in flight. So the first stage, the heaviest between, and the
-last stand for all: a grid needs no rank axis.
+Passes in flight never grow with the rank. So a stage between the ends can be the worst only if no stage before it
+holds at least as much of everything: the first stage, those few, and the last stand for all, and a grid needs no rank
+axis.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -27,23 +29,29 @@ class Stage:
     head: Count
 
 
-def chunk_layers(layers: int, pp: int, vpp: int, split: tuple[int, ...] = ()) -> list[list[int]]:
-    """The layers of each chunk, chunk by chunk: equal, the last ones shorter (48 + 13 layers on 4 stages: 16 16 16 13).
+def chunk_sizes(layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False) -> list[int]:
+    """Layers of each chunk: equal, the last ones shorter (61 layers on 4 stages: 16 16 16 13).
 
-    `split` gives the layers of each stage instead; each stage's layers are then dealt to its chunks in turn.
+    `split` gives the layers of each chunk instead, or of each stage, shared equally by its chunks. With `counts_ends`
+    embedding and head count as a layer each (61 on 4: 15 16 16 14), as torchtitan cuts.
     """
+    chunks = pp * vpp
     if split:
-        per_chunk = [share // vpp + (turn < share % vpp) for turn in range(vpp) for share in split]
-    else:
-        each = ceil(layers / (pp * vpp))
-        per_chunk = [max(0, min(each, layers - each * chunk)) for chunk in range(pp * vpp)]
-    ends = np.cumsum([0, *per_chunk]).tolist()
-    return [list(range(start, end)) for start, end in pairwise(ends)]
+        return list(split) if len(split) == chunks else [share // vpp for _ in range(vpp) for share in split]
+    if counts_ends and chunks > 1:
+        least, more = divmod(layers + 2, chunks)
+        sizes = [least + (chunk < more) for chunk in range(chunks)]
+        return [max(0, sizes[0] - 1), *sizes[1:-1], max(0, sizes[-1] - 1)]
+    each = ceil(layers / chunks)
+    return [max(0, min(each, layers - each * chunk)) for chunk in range(chunks)]
 
 
-def stage_layers(layers: int, pp: int, vpp: int, split: tuple[int, ...] = ()) -> list[list[int]]:
+def stage_layers(
+    layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False
+) -> list[list[int]]:
     """The layers of each rank: chunk c of rank r is chunk c * pp + r."""
-    chunks = chunk_layers(layers, pp, vpp, split)
+    ends = np.cumsum([0, *chunk_sizes(layers, pp, vpp, split, counts_ends)]).tolist()
+    chunks = [list(range(start, min(end, layers))) for start, end in pairwise(ends)]  # more chunks than layers: empty
     return [[layer for chunk in chunks[rank::pp] for layer in chunk] for rank in range(pp)]
 
 
@@ -53,69 +61,61 @@ def counted(model: Model, layers: list[int]) -> tuple[int, ...]:
     return tuple(kinds.count(kind) for kind in range(len(model.blocks)))
 
 
-def every_stage(model: Model, layout: Layout) -> tuple[Stage, ...]:
-    """All stages of one layout, in order."""
-    ranks = stage_layers(model.layers, layout.pp, layout.vpp, layout.split)
-    last = layout.pp - 1
+@cache
+def stages_of(model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool) -> tuple[Stage, ...]:
+    """All stages of a pipeline, in order."""
+    ranks = stage_layers(model.layers, pp, vpp, split, counts_ends)
     return tuple(
-        Stage(f"stage {rank}", rank, counted(model, held), int(rank == 0), int(rank == last))
+        Stage(f"stage {rank}", rank, counted(model, held), int(rank == 0), int(rank == pp - 1))
         for rank, held in enumerate(ranks)
     )
 
 
-def _heaviest(model: Model, between: list[Stage]) -> Stage:
-    """Of the stages between the ends, the first of those with most experts, then most layers."""
-    experts = [block.feed_forward.experts > 0 for block in model.blocks]
-
-    def weight(stage: Stage) -> tuple[float, float]:
-        of_experts = sum(float(count) for count, is_expert in zip(stage.counts, experts, strict=True) if is_expert)
-        return of_experts, sum(map(float, stage.counts))
-
-    return max(between, key=weight)
+def every_stage(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
+    """All stages of one layout, in order."""
+    return stages_of(model, layout.pp, layout.vpp, tuple(layout.split or ()), counts_ends)
 
 
 @cache
-def _candidates(model: Model, pp: int, vpp: int, split: tuple[int, ...]) -> tuple[Stage, Stage, Stage]:
-    ranks = stage_layers(model.layers, pp, vpp, split)
-    held = [
-        Stage("", rank, counted(model, layers), int(rank == 0), int(rank == pp - 1))
-        for rank, layers in enumerate(ranks)
-    ]
-    nothing = Stage("", 0, (0,) * len(model.blocks), 0, 0)
-    return held[0], _heaviest(model, held[1:-1]) if pp > 2 else nothing, held[-1] if pp > 1 else nothing
+def _candidates(model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool) -> tuple[Stage, ...]:
+    """The first stage, those between that no earlier one covers, and the last."""
+    found = stages_of(model, pp, vpp, split, counts_ends)
+    kept: list[Stage] = []
+    for stage in found[1:-1]:
+        covered = any(all(a >= b for a, b in zip(other.counts, stage.counts, strict=True)) for other in kept)
+        if not covered:
+            kept.append(stage)
+    return (found[0], *kept, *found[1:][-1:])
 
 
-NAMES = ("first", "middle", "last")
-
-
-def candidates(model: Model, layout: Layout) -> tuple[Stage, Stage, Stage]:
-    """The first stage, the heaviest between, and the last; arrays where `pp` or `vpp` are arrays."""
+def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
+    """The stages among which the worst one is, first and last at the ends; arrays where `pp` or `vpp` are arrays."""
     pp, vpp = np.broadcast_arrays(layout.pp, layout.vpp)
     if pp.ndim == 0:
-        found = [_candidates(model, int(layout.pp), int(layout.vpp), tuple(layout.split or ()))]
-        index = None
-    else:
-        pairs, index = np.unique(np.column_stack([pp.ravel(), vpp.ravel()]), axis=0, return_inverse=True)
-        found = [_candidates(model, int(p), int(v), ()) for p, v in pairs]
-        index = index.reshape(pp.shape)
-    first, middle, last = (_gathered(name, [each[i] for each in found], index) for i, name in enumerate(NAMES))
-    return first, middle, last
+        return _candidates(model, int(layout.pp), int(layout.vpp), tuple(layout.split or ()), counts_ends)
+    pairs, index = np.unique(np.column_stack([pp.ravel(), vpp.ravel()]), axis=0, return_inverse=True)
+    found = [_candidates(model, int(p), int(v), (), counts_ends) for p, v in pairs]
+    most = max(map(len, found))
+    padded = [_padded(each, most, len(model.blocks)) for each in found]
+    return tuple(_gathered(place, [each[place] for each in padded], index.reshape(pp.shape)) for place in range(most))
 
 
-def _gathered(name: str, stages: list[Stage], index: "np.ndarray[tuple[int, ...], np.dtype[np.intp]] | None") -> Stage:
-    """One stage of several layouts as arrays over them."""
+def _padded(stages: tuple[Stage, ...], most: int, kinds: int) -> tuple[Stage, ...]:
+    """The same stages, with empty ones where another pipeline has more of them."""
+    nothing = Stage("", 0, (0,) * kinds, 0, 0)
+    return stages + (nothing,) * (most - len(stages))
 
-    def field(values: list[Count]) -> Count:
-        return values[0] if index is None else np.asarray(values, float)[index]
 
-    counts = tuple(field([stage.counts[kind] for stage in stages]) for kind in range(len(stages[0].counts)))
-    return Stage(
-        name,
-        field([stage.rank for stage in stages]),
-        counts,
-        field([stage.embedding for stage in stages]),
-        field([stage.head for stage in stages]),
-    )
+def _gathered(place: int, stages: list[Stage], index: "np.ndarray[Any, np.dtype[np.intp]]") -> Stage:
+    """One stage of several pipelines as arrays over layouts; one number where it does not vary."""
+
+    def over(values: list[Count]) -> Count:
+        same = all(value == values[0] for value in values)
+        return values[0] if same else np.asarray(values, float)[index]
+
+    counts = tuple(over([stage.counts[kind] for stage in stages]) for kind in range(len(stages[0].counts)))
+    rank, embedding, head = (over([getattr(each, name) for each in stages]) for name in ("rank", "embedding", "head"))
+    return Stage(f"candidate {place}", rank, counts, embedding, head)
 
 
 def whole(model: Model) -> Stage:

@@ -1,10 +1,10 @@
 """Activations: the tapes of the passes in flight, what recompute leaves of them, and the logits."""
 
-from ..formula import divide, each, maximum, minimum, sqrt, total, where
-from ..layer import Held, StageCosts
+from ..formula import divide, minimum, sqrt, total, where
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Share, Tokens
+from ..stage import StageCosts
 
 
 def coarse_activation_bytes(tokens: Tokens, layers: Count, hidden: Count, values: Count, value: Bytes) -> Bytes:
@@ -30,24 +30,15 @@ def checkpoint_units(layers: Count, segments: Count, tape: Count) -> Count:
     return segments + layers / segments * tape
 
 
-def held_layers(held: Held) -> Count:
-    """Layers of one kind."""
-    return held.layers
-
-
 def recomputed_share(stage: StageCosts, layout: Layout) -> Share:
     """Share of a stage's layers that are recomputed in full."""
-    return minimum(divide(layout.recompute_layers, total(each(held_layers, stage.layers))), 1)
+    return minimum(divide(layout.recompute_layers, stage.layer_count), 1)
 
 
-def tape_bytes(held: Held, layout: Layout) -> Bytes:
-    """What one layer keeps of one micro-batch when it is not recomputed in full."""
-    return where(layout.selective, held.costs.kept_selective, held.costs.kept)
-
-
-def pass_bytes(held: Held, recomputed: Share, layout: Layout) -> Bytes:
-    """What the layers of one kind keep of one micro-batch: tapes, or inputs alone where recomputed in full."""
-    return held.layers * ((1 - recomputed) * tape_bytes(held, layout) + recomputed * held.costs.entry)
+def pass_bytes(stage: StageCosts, recomputed: Share, layout: Layout) -> Bytes:
+    """What the layers of a stage keep of one micro-batch: whole tapes, or inputs alone where recomputed in full."""
+    tapes: Bytes = where(layout.selective, stage.kept_selective, stage.kept)
+    return (1 - recomputed) * tapes + recomputed * stage.entry
 
 
 def in_flight(stage: StageCosts, case: Case) -> Count:
@@ -63,18 +54,14 @@ def mask_bytes(stage: StageCosts) -> Bytes:
 def activation_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Tapes of all passes in flight on one rank of a stage, less what is offloaded."""
     recomputed: Share = recomputed_share(stage, case.layout)
-    one_pass: Bytes = total(each(pass_bytes, stage.layers, recomputed, case.layout), embedding=mask_bytes(stage))
-    return in_flight(stage, case) * one_pass * (1 - case.layout.offload_activations)
-
-
-def one_tape(held: Held, layout: Layout) -> Bytes:
-    """One layer's tape, where the stage has such layers."""
-    return tape_bytes(held, layout) * minimum(held.layers, 1)
+    tapes: Bytes = pass_bytes(stage, recomputed, case.layout)
+    stays: Share = 1 - case.layout.offload_activations
+    return in_flight(stage, case) * stays * total(layers=tapes, embedding=mask_bytes(stage))
 
 
 def recompute_bytes(stage: StageCosts, case: Case) -> Bytes:
     """The tape of the layer that is being recomputed: one at a time."""
-    return where(case.layout.recompute_layers > 0, maximum(each(one_tape, stage.layers, case.layout)), 0)
+    return where(case.layout.recompute_layers > 0, stage.largest_tape, 0)
 
 
 def logits_bytes(stage: StageCosts, case: Case) -> Bytes:

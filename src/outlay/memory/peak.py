@@ -1,36 +1,38 @@
 """The peak of one rank, and of the worst."""
 
-from dataclasses import dataclass
-
 from ..engines.engine import Engine
-from ..formula import maximum, total
-from ..layer import StageCosts
+from ..formula import each, maximum, total
 from ..layout.case import Case
 from ..quantities import Bytes
+from ..stage import StageCosts
 from .activations import activation_bytes, logits_bytes, recompute_bytes
 from .states import gathered_bytes, gradient_bytes, optimizer_bytes, weight_bytes
 
-
-@dataclass(frozen=True)
-class Candidates:
-    """The three stages of which one is the worst: the first, the heaviest between, and the last."""
-
-    first: StageCosts
-    middle: StageCosts
-    last: StageCosts
+Stages = tuple[StageCosts, ...]  # those among which the worst one is
 
 
-def allocated_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """What one rank of a stage allocates at its peak: exact in its parts, their sum a bound (not all peak at once)."""
+def held_state(stage: StageCosts, case: Case) -> Bytes:
+    """What a rank of a stage holds whatever the batch: its state, and the weights that stand gathered."""
     return total(
         weights=weight_bytes(stage, case),
         gradients=gradient_bytes(stage, case),
         optimizer=optimizer_bytes(stage, case),
         gathered=gathered_bytes(stage, case),
+    )
+
+
+def held_activations(stage: StageCosts, case: Case) -> Bytes:
+    """What a rank of a stage holds for the passes in flight."""
+    return total(
         activations=activation_bytes(stage, case),
         recomputed=recompute_bytes(stage, case),
         logits=logits_bytes(stage, case),
     )
+
+
+def allocated_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """What a rank of a stage allocates at its peak: exact in its parts; their sum is a bound, not all peak at once."""
+    return total(state=held_state(stage, case), activations=held_activations(stage, case))
 
 
 def buffer_bytes(allocated: Bytes, engine: Engine) -> Bytes:
@@ -38,14 +40,17 @@ def buffer_bytes(allocated: Bytes, engine: Engine) -> Bytes:
     return total(workspace=engine.workspace_bytes, slack=engine.slack_share * allocated)
 
 
+def peak_bytes(allocated: Bytes, engine: Engine) -> Bytes:
+    """Peak memory of a rank that allocates so much."""
+    return total(allocated=allocated, buffers=buffer_bytes(allocated, engine))
+
+
 def peak_of(stage: StageCosts, case: Case) -> Bytes:
     """Peak memory of one rank of a stage."""
-    allocated: Bytes = allocated_bytes(stage, case)
+    return peak_bytes(allocated_bytes(stage, case), case.engine)
+
+
+def peak(stages: Stages, case: Case) -> Bytes:
+    """Peak memory of the worst rank: buffers grow with what is allocated, so it is the one that allocates most."""
+    allocated: Bytes = maximum(each(allocated_bytes, stages, case))
     return total(allocated=allocated, buffers=buffer_bytes(allocated, case.engine))
-
-
-def peak(stages: Candidates, case: Case) -> Bytes:
-    """The worst rank: in the first stage, the heaviest between, or the last."""
-    return maximum(
-        first=peak_of(stages.first, case), middle=peak_of(stages.middle, case), last=peak_of(stages.last, case)
-    )

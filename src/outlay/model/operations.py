@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ..cluster.accelerator import Cluster
 from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
-from ..cluster.network import all_to_all_time, gather_time, sent_bytes
+from ..cluster.network import Group, all_to_all_time, gather_time, sent_bytes
 from ..engines.engine import Kernel
 from ..formula import where
 from ..quantities import Bytes, Count, Flops, Params, Real, Seconds
@@ -212,6 +212,10 @@ class Move(Row):
     times: str = "one"
     times_back: str = "one"
 
+    def group(self, here: Sizes, cluster: Cluster) -> Group:
+        """The ranks of the axis."""
+        return Group(here[self.axis], here[self.axis + "_stride"], cluster)
+
     def buffer(self, here: Sizes) -> Bytes:
         """The whole tensor that is gathered, scattered or exchanged."""
         return here["value"] * here[self.tokens] * here[self.width]
@@ -226,10 +230,8 @@ class Move(Row):
 
     def one_pass(self, here: Sizes, cluster: Cluster) -> Seconds:
         """One pass."""
-        ranks: Count = here[self.axis]
-        stride: Count = here[self.axis + "_stride"]
-        gathered: Seconds = gather_time(self.buffer(here), ranks, stride, cluster)
-        exchanged: Seconds = all_to_all_time(self.buffer(here), ranks, stride, cluster)
+        gathered: Seconds = gather_time(self.buffer(here), self.group(here, cluster))
+        exchanged: Seconds = all_to_all_time(self.buffer(here), self.group(here, cluster))
         return where(self.kind == "all_to_all", exchanged, gathered)
 
     def time_forward(self, here: Sizes, cluster: Cluster) -> Seconds:

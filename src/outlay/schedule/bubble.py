@@ -5,9 +5,13 @@ P stages (pp), v chunks a rank (vpp), M micro-batches. Equal stages and free sen
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..formula import maximum, minimum, where
-from ..quantities import Count, Flag, Seconds, Share
+from ..quantities import Count, Flag, Real, Seconds, Share
 
 
 def bubble_share(pp: Count, micro_batches: Count) -> Share:
@@ -108,6 +112,23 @@ def _chunks(pp: Count, vpp: Count, micro_batches: Count) -> Flag:
 def _staircase_share(pp: Count, vpp: Count, micro_batches: Count) -> Share:
     """GPipe and 1F1B: v does not enter."""
     return bubble_share(pp, micro_batches)
+
+
+def among(names: NDArray[np.str_]) -> Schedule:
+    """The laws of several schedules at once: each cell of a grid by the schedule it names."""
+
+    def chosen(law: str) -> Callable[..., Any]:
+        def answer(*inputs: Real) -> Real:
+            result: Real = 0
+            for name, schedule in SCHEDULES.items():
+                result = where(names == name, getattr(schedule, law)(*inputs), result)
+            return result
+
+        return answer
+
+    return Schedule(
+        "several", chosen("share"), chosen("in_flight"), chosen("head_in_flight"), chosen("hops"), chosen("legal"), ""
+    )
 
 
 SCHEDULES = {

@@ -4,15 +4,14 @@ Data parallelism moves parameters, whatever the batch; tensor, context and exper
 layer; a pipeline moves stage boundaries alone.
 """
 
-from ..cluster.network import gather_time, send_time, sent_bytes
+from ..cluster.network import send_time
 from ..formula import each, total, where
-from ..layer import Held, StageCosts
 from ..layout.case import Case
 from ..layout.sizes import tokens_on_rank
 from ..memory.activations import recomputed_share
-from ..memory.states import dense_parameters, expert_parameters
 from ..quantities import Bandwidth, Bytes, Count, Params, Seconds, Share, Tokens
 from ..schedule.bubble import sends
+from ..stage import Held, StageCosts
 
 
 def coarse_gradient_bytes(parameters: Params, gradient: Bytes) -> Bytes:
@@ -58,40 +57,6 @@ def message_seconds(case: Case) -> Seconds:
     return send_time(message_bytes(case), case.layout.tp * case.layout.cp * case.layout.dp, case.cluster)
 
 
-def passes_scattered(case: Case) -> Count:
-    """Reduce-scatters of the gradients in one step: one, or one a micro-batch from ZeRO-2 on."""
-    return where(case.layout.zero >= 2, case.micro_batches, 1)
-
-
-def passes_gathered(case: Case) -> Count:
-    """All-gathers of the weights in one step: one, or two a micro-batch under ZeRO-3."""
-    return where(case.layout.zero >= 3, 2 * case.micro_batches, 1)
-
-
-def replica_bytes(parameters: Params, replicas: Count, shard: Count, case: Case) -> Bytes:
-    """Bytes one rank sends for its replicas: an all-reduce of gradients under ZeRO-0; else scatters and gathers over
-    the shard group, and an all-reduce of the shard between copies. Source: ZeRO; FSDP2's collectives in torch 2.13.
-    """
-    gradients: Bytes = case.engine.reduce_bytes * parameters
-    weights: Bytes = case.engine.compute_bytes * parameters
-    reduced: Bytes = 2 * sent_bytes(gradients, replicas)
-    scattered: Bytes = passes_scattered(case) * sent_bytes(gradients, shard)
-    gathered: Bytes = passes_gathered(case) * sent_bytes(weights, shard)
-    copies: Bytes = 2 * sent_bytes(gradients / shard, replicas / shard)
-    return where(case.layout.zero >= 1, scattered + gathered + copies, reduced)
-
-
-def replica_seconds(parameters: Params, replicas: Count, shard: Count, stride: Count, case: Case) -> Seconds:
-    """Time of the same exchanges, one after another."""
-    gradients: Bytes = case.engine.reduce_bytes * parameters
-    weights: Bytes = case.engine.compute_bytes * parameters
-    reduced: Seconds = 2 * gather_time(gradients, replicas, stride, case.cluster)
-    scattered: Seconds = passes_scattered(case) * gather_time(gradients, shard, stride, case.cluster)
-    gathered: Seconds = passes_gathered(case) * gather_time(weights, shard, stride, case.cluster)
-    copies: Seconds = 2 * gather_time(gradients / shard, replicas / shard, stride * shard, case.cluster)
-    return where(case.layout.zero >= 1, scattered + gathered + copies, reduced)
-
-
 def tied_bytes(case: Case) -> Bytes:
     """Gradients of a tied embedding, summed between first and last stage."""
     table: Params = case.model.vocab * case.model.hidden / case.layout.tp
@@ -100,11 +65,10 @@ def tied_bytes(case: Case) -> Bytes:
 
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Bytes one rank of a stage sends for data parallelism in one step; experts over their own group."""
-    return total(
-        dense=replica_bytes(dense_parameters(stage), case.layout.replicas, case.layout.shard, case),
-        experts=replica_bytes(expert_parameters(stage), case.layout.edp, case.layout.expert_shard, case),
-        tied=tied_bytes(case),
-    )
+    spared: Bytes = case.spared * stage.end_parameters * case.dense_replicas.gather_sent
+    dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared
+    experts: Bytes = stage.expert_parameters * case.expert_replicas.sent
+    return total(dense=dense, experts=experts, tied=tied_bytes(case))
 
 
 def tied_seconds(case: Case) -> Seconds:
@@ -114,14 +78,13 @@ def tied_seconds(case: Case) -> Seconds:
 
 
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
-    """Time of a stage's data-parallel exchange in one step."""
-    near: Count = case.layout.tp
-    far: Count = case.layout.etp * case.layout.ep
-    return total(
-        dense=replica_seconds(dense_parameters(stage), case.layout.replicas, case.layout.shard, near, case),
-        experts=replica_seconds(expert_parameters(stage), case.layout.edp, case.layout.expert_shard, far, case),
-        tied=tied_seconds(case),
-    )
+    """Time of a stage's data-parallel exchange in one step; experts over their own groups."""
+    spared: Seconds = case.spared * stage.end_parameters * case.dense_replicas.gather_pace
+    dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared
+    dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
+    experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
+    expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
+    return total(dense=dense + dense_latency, experts=experts + expert_latency, tied=tied_seconds(case))
 
 
 def tokens_at_parity(

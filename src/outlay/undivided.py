@@ -5,7 +5,7 @@ from functools import cache
 
 from .engines.tables import engine, kernel_set
 from .job import Job
-from .layer import is_expert, split_moves, sum_flops, sum_parameters, undivided
+from .layer import is_expert, split_moves, sum_flops, sum_parameters, unpadded
 from .layout.axes import ALONE
 from .layout.sizes import sizes
 from .layout.stages import whole
@@ -40,7 +40,7 @@ PLAIN = Job(sequence_length=1, global_batch=1, precision="bf16")
 
 def plain_sizes(model: Model, block: Block, job: Job = PLAIN) -> Sizes:
     """Sizes of the undivided model: nothing is cut, nothing is padded."""
-    driver = undivided(engine("megatron"))
+    driver = unpadded(engine("megatron"))
     return sizes(model, block, job, ALONE, driver, kernel_set(driver.kernels))
 
 

@@ -1,0 +1,130 @@
+"""The list of commands: a row each. What a command does is loaded when it is called."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from .flags import FACE, Flag, Given, Positional, callable_of, question_flags
+
+MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
+AMOUNTS = (
+    Flag("pp", ("--pp",), "pipeline stages"),
+    Flag("micro_batches", ("--micro-batches",), "micro-batches a step"),
+    Flag("vpp", ("--vpp",), "chunks of layers a rank"),
+    Flag("schedule", ("--schedule",), "order of the passes (gpipe, 1f1b, interleaved)"),
+    Flag("forward", ("--forward",), "forward pass of one micro-batch on one stage: 10ms"),
+    Flag("backward", ("--backward",), "its backward pass: 20ms"),
+    Flag("weight", ("--weight",), "the weight gradients, where they are timed apart"),
+    Flag("slot", ("--slot",), "all of it together: 30ms"),
+    Flag("at_most", ("--at-most",), "the largest idle share to allow: 5%, 1/20 or 0.05"),
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its name, its sentence, where its function is, and what it takes."""
+
+    name: str
+    help: str
+    module: str
+    positionals: tuple[Positional, ...]
+    own: Callable[[], tuple[Flag, ...]]
+
+    def flags(self) -> tuple[Flag, ...]:
+        """All flags of the command."""
+        return (*self.own(), *FACE)
+
+    def takes(self) -> str:
+        """Its arguments, in words."""
+        return " ".join(one.name.upper() for one in self.positionals) or "no argument"
+
+    def function(self) -> Callable[..., Given]:
+        """What the parser calls."""
+        return callable_of(self.help, self.positionals, self.flags())
+
+    def run(self, given: Given) -> int:
+        """Answer: the command's function, loaded now."""
+        loaded: Any = import_module(f"{__package__}.{self.module}")
+        code: int = getattr(loaded, self.name)(given)
+        return code
+
+
+def _none() -> tuple[Flag, ...]:
+    return ()
+
+
+def _bubble() -> tuple[Flag, ...]:
+    return AMOUNTS
+
+
+def _explain() -> tuple[Flag, ...]:
+    return (*question_flags(), AMOUNTS[1])
+
+
+COMMANDS = (
+    Command(
+        "count",
+        "The whole bill of one layout; several clusters in --on make a scaling table.",
+        "counting",
+        (MODEL,),
+        question_flags,
+    ),
+    Command(
+        "memory",
+        "Memory by itself: the worst rank, every stage, every component.",
+        "counting",
+        (MODEL,),
+        question_flags,
+    ),
+    Command(
+        "traffic",
+        "Traffic by itself: what each axis moves, and what it grows with.",
+        "counting",
+        (MODEL,),
+        question_flags,
+    ),
+    Command("bubble", "Idle time of a pipeline: the share, the duration, the staircase.", "bubble", (), _bubble),
+    Command(
+        "explain",
+        "A figure down to the arithmetic and its ladder of fidelity; or an error code.",
+        "explaining",
+        (Positional("quantity", "memory.activations, bubble, traffic.dp, .., or a code such as LAY003"), MODEL),
+        _explain,
+    ),
+    Command(
+        "compare",
+        "Two layouts or bills, item by item, the largest difference first.",
+        "comparing",
+        (Positional("a", 'a printed bill, or a layout such as "tp=8,pp=4"'), Positional("b", "the other"), MODEL),
+        question_flags,
+    ),
+    Command(
+        "models",
+        "The models known by name, or one of them.",
+        "listing",
+        (Positional("text", "a name, or part of one"),),
+        _none,
+    ),
+    Command(
+        "hardware",
+        "The accelerators and node types known by name, or the figures of one.",
+        "listing",
+        (Positional("text", "a name, or part of one"),),
+        _none,
+    ),
+    Command(
+        "schema",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, bubble, validate).",
+        "schemas",
+        (Positional("name", "bill, job, layout, bubble or validate"),),
+        _none,
+    ),
+    Command(
+        "validate",
+        "Predicted against measured runs.",
+        "validating",
+        (Positional("files", "CSV files with the header of measured runs", many=True),),
+        _none,
+    ),
+)

@@ -1,0 +1,43 @@
+"""Where answers go: text or one JSON object on standard output, faults on standard error or, with --json, as JSON."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
+
+from ..errors import Fault
+from ..show.text import LEAST_WIDTH, MOST_WIDTH, Style
+from .flags import Given
+
+
+def style_of(stream: TextIO, plain: bool) -> Style:
+    """Colour and bars for people at a terminal, and the same words without them for everything else."""
+    live = stream.isatty() and not plain and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    width = shutil.get_terminal_size((MOST_WIDTH, 24)).columns if known else MOST_WIDTH
+    return Style(max(LEAST_WIDTH, min(MOST_WIDTH, width)), live, live)
+
+
+def tell(given: Given, record: Callable[[], dict[str, Any]], lines: Callable[[Style], Iterable[str]]) -> None:
+    """Print an answer, as it was asked for."""
+    if given.on("as_json"):
+        from ..show.record import dumps
+
+        print(dumps(record()))
+    else:
+        print("\n".join(lines(style_of(sys.stdout, given.on("plain")))))
+
+
+def tell_faults(faults: Iterable[Fault], as_json: bool, plain: bool = False) -> None:
+    """Print everything that is wrong with a question."""
+    if as_json:
+        from ..show.record import dumps
+        from ..show.record import plain as plainly
+
+        print(dumps({"errors": [plainly(fault) for fault in faults]}))
+        return
+    from ..show.terminal import fault_lines
+
+    style = style_of(sys.stderr, plain)
+    print("\n\n".join("\n".join(fault_lines(fault, style)) for fault in faults), file=sys.stderr)

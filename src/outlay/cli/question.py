@@ -1,0 +1,214 @@
+"""The question behind count, memory, traffic, explain and compare: a model, a cluster, a task and a layout."""
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..bill import Bill, count
+from ..cluster.accelerator import Cluster
+from ..errors import Fault, InputError, quoted
+from ..job import AUTO, Job
+from ..layout.axes import Layout
+from ..model.model import Model
+from ..show.restore import Asked, is_bill, restore
+from .flags import Given
+from .values import Faults, read_fields, unknown_key
+
+LARGEST_FILE = 64 * 2**20  # bytes
+KEYS = ("model", "on", "engine", "family", "part", "job", "layout")
+
+# Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
+FOLLOWS = {
+    "tp": ("dp_shard", "sp"),
+    "cp": ("dp_shard",),
+    "pp": ("dp_shard", "recompute_layers", "split"),
+    "dp_replicate": ("dp_shard",),
+    "vpp": ("schedule", "recompute_layers"),
+    "recompute": ("recompute_layers",),
+    "split": ("recompute_layers",),
+    "on": ("dp_shard",),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question, read and in range; several clusters make a table."""
+
+    model: Model
+    clusters: tuple[Cluster, ...]
+    job: Job
+    layout: Layout
+    engine: str
+
+    def bills(self) -> tuple[Bill, ...]:
+        """The bill of each cluster, of one job."""
+        job, said = (self.job, ()) if len(self.clusters) == 1 else self._same_batch()
+        made = (count(self.model, job, cluster, self.layout, self.engine) for cluster in self.clusters)
+        return tuple(replace(bill, assumptions=(*said, *bill.assumptions)) for bill in made)
+
+    def bill(self) -> Bill:
+        """The bill of the one cluster."""
+        if len(self.clusters) > 1:
+            rule = "several clusters make a table, which only `outlay count` prints"
+            names = ", ".join(cluster.name for cluster in self.clusters)
+            raise InputError(
+                Fault("HW003", "--on names several clusters", rule, names, f"--on {self.clusters[-1].name}")
+            )
+        return self.bills()[0]
+
+    def _same_batch(self) -> tuple[Job, tuple[str, ...]]:
+        """A table compares one batch: where none was given, that which the largest cluster would take."""
+        if self.job.global_batch is not AUTO:
+            return self.job, ()
+        largest = max(self.clusters, key=lambda cluster: cluster.ranks)
+        batch = count(self.model, self.job, largest, self.layout, self.engine).job.global_batch
+        said = f"GLOBAL BATCH {batch:,} ON EVERY ROW: ONE MICRO-BATCH A STEP ON THE LARGEST CLUSTER (--batch)"
+        return replace(self.job, global_batch=batch), (said,)
+
+
+def read_question(given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Question:
+    """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault."""
+    faults = Faults()
+    file = faults.attempt(_config, given.text("config")) or {}
+    faults.add(*(unknown_key(key, KEYS, quoted(given.text("config"))) for key in file if key not in KEYS))
+    texts = {
+        **{key: file[key] for key in KEYS if key in file and key not in ("job", "layout")},
+        **_flags(given),
+        **(extra or {}),
+    }
+    found, asked, broken = (None, base, False) if base else _model(texts, faults)
+    job = _record(Job, asked.job if asked else None, file.get("job", {}), texts, given, faults)
+    layout = _record(Layout, asked.layout if asked else None, file.get("layout", {}), texts, given, faults)
+    clusters = () if broken and "on" not in texts else _clusters(texts.get("on"), asked, faults)
+    engine = str(texts.get("engine", asked.engine if asked else "megatron"))
+    faults.attempt(_engine, engine)
+    faults.stop()
+    model = asked.model if asked else found
+    assert model is not None
+    return Question(model, clusters, job, layout, engine)
+
+
+def _flags(given: Given) -> dict[str, Any]:
+    return {name: value for name, value in given.values.items() if value is not None}
+
+
+def _engine(name: str) -> None:
+    from ..engines.tables import engine
+
+    engine(name)
+
+
+def _record(cls: Any, base: Any, table: Any, texts: Mapping[str, Any], given: Given, faults: Faults) -> Any:
+    """A record of the file's table and the flags over it, over what a bill held."""
+    if not isinstance(table, Mapping):
+        rule = f"[{cls.__name__.lower()}] is a table of fields"
+        faults.add(
+            Fault("CFG003", f"{cls.__name__.lower()} is not a table", rule, quoted(table), f"[{cls.__name__.lower()}]")
+        )
+        table = {}
+    names = [field.name for field in fields(cls)]
+    origin = f"{quoted(given.text('config'))}, [{cls.__name__.lower()}]"
+    flags = {name: texts[name] for name in names if name in texts}
+    values = read_fields(cls, {key: value for key, value in table.items() if key not in flags}, origin, faults)
+    values |= read_fields(cls, flags, "", faults)
+    if base is None:
+        return cls(**values)
+    changed = {*values, *(["on"] if "on" in texts else [])}
+    free = {name for one in changed for name in FOLLOWS.get(one, ()) if name in names and name not in values}
+    return replace(base, **values, **dict.fromkeys(free, AUTO))
+
+
+def _clusters(on: Any, asked: Asked | None, faults: Faults) -> tuple[Cluster, ...]:
+    from ..cluster.catalogue import clusters
+
+    if on is None and asked:
+        return (asked.cluster,)
+    if on is None:
+        rule = "--on is COUNTxNAME; NAME is an accelerator such as h100-sxm or a node type such as p5.48xlarge"
+        faults.add(
+            Fault("HW003", "no hardware is given", rule, "nothing", "--on 64xh100-sxm   (list: outlay hardware)")
+        )
+        return ()
+    found: tuple[Cluster, ...] = faults.attempt(clusters, str(on)) or ()
+    return found
+
+
+def _model(texts: Mapping[str, Any], faults: Faults) -> tuple[Model | None, Asked | None, bool]:
+    """The model that MODEL names; or the whole question where MODEL is a printed bill, and whether that is broken."""
+    from ..model.catalogue import find
+
+    text = texts.get("model")
+    if not text:
+        rule = "MODEL is a config.json, its folder, a name from the catalogue, or - for standard input"
+        faults.add(Fault("CLI004", "no model is given", rule, "nothing", "llama-3.1-70b   (list: outlay models)"))
+        return None, None, False
+    text = str(text)
+    stdin = standard_input() if text == "-" else None
+    bill = _as_bill(stdin if stdin is not None else _text_of(text))
+    if bill is not None:
+        asked = faults.attempt(restore, bill)
+        return None, asked, asked is None
+    return faults.attempt(find, text, stdin=stdin, family=texts.get("family"), part=texts.get("part")), None, False
+
+
+def standard_input() -> bytes:
+    """All of standard input."""
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream.read(LARGEST_FILE) if stream else sys.stdin.read().encode("utf-8", "surrogatepass")
+
+
+def _text_of(path: str) -> bytes | None:
+    """A .json file that may be a bill; anything else is left to the reader of models."""
+    if not path.endswith(".json") or not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read(LARGEST_FILE)
+    except OSError:
+        return None
+
+
+def _as_bill(text: bytes | None) -> Mapping[str, Any] | None:
+    try:
+        value = json.loads(text) if text and b'"outlay.' in text else None
+    except (ValueError, RecursionError):
+        return None
+    return value if is_bill(value) else None
+
+
+def read_bill(path: str) -> Asked:
+    """The question in a printed bill: a file, or `-`."""
+    text = standard_input() if path == "-" else _text_of(path)
+    value = _as_bill(text)
+    if value is None:
+        got = "nothing there" if text is None else "no JSON of outlay"
+        rule = "a bill is what `outlay count --json` prints"
+        raise InputError(
+            Fault("CFG004", f"{quoted(path)} is not a bill", rule, got, "outlay count ... --json > bill.json")
+        )
+    return restore(value)
+
+
+def _config(path: str | None) -> dict[str, Any]:
+    """The tables of a --config file."""
+    if path is None:
+        return {}
+    try:
+        with Path(path).open("rb") as file:
+            read = tomllib.loads(file.read(LARGEST_FILE).decode("utf-8"))
+    except OSError as error:
+        fix = "give the path of a TOML file"
+        raise InputError(
+            Fault("CFG001", f"{quoted(path)} cannot be read", "--config is a TOML file", error.strerror or "?", fix)
+        ) from None
+    except (ValueError, RecursionError) as error:  # also what is not UTF-8, and what is not TOML
+        fix = "correct it there"
+        raise InputError(
+            Fault("CFG002", f"{quoted(path)} is not TOML", "--config is a TOML file, in UTF-8", str(error)[:90], fix)
+        ) from None
+    return read

@@ -1,0 +1,64 @@
+"""Ranks that hold the same weights, and what they exchange in one step: a parameter's bytes, time and latency."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..cluster.accelerator import Cluster
+from ..cluster.network import Group, sent_bytes
+from ..formula import where
+from ..quantities import Bytes, Count, Flag, Seconds
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Replicas of some weights: `shard` cuts them, `copies` hold the same shard, `all` is both together.
+
+    Under ZeRO-0 gradients are all-reduced over all. Else gradients are scattered and weights gathered over the shard
+    group, and the shard's gradients all-reduced over its copies. Source: ZeRO; FSDP2's collectives in torch 2.13.
+    """
+
+    shard: Group
+    copies: Group
+    all: Group
+    sharded: Flag  # from ZeRO-1 on
+    scatters: Count  # reduce-scatters of the gradients in one step
+    gathers: Count  # all-gathers of the weights in one step
+    gradient: Bytes  # of one parameter, on the wire
+    weight: Bytes
+
+    @cached_property
+    def sent(self) -> Bytes:
+        """Bytes a parameter that one rank sends in one step."""
+        reduced: Bytes = 2 * sent_bytes(self.gradient, self.all.ranks)
+        sharded: Bytes = sent_bytes(self.scatters * self.gradient + self.gathers * self.weight, self.shard.ranks)
+        copies: Bytes = 2 * sent_bytes(self.gradient / self.shard.ranks, self.copies.ranks)
+        return where(self.sharded, sharded + copies, reduced)
+
+    @cached_property
+    def pace(self) -> Seconds:
+        """Time a parameter of all exchanges of one step, one after another; their latency apart."""
+        reduced: Seconds = 2 * self.gradient * self.all.pace
+        sharded: Seconds = (self.scatters * self.gradient + self.gathers * self.weight) * self.shard.pace
+        copies: Seconds = 2 * self.gradient / self.shard.ranks * self.copies.pace
+        return where(self.sharded, sharded + copies, reduced)
+
+    @cached_property
+    def gather_sent(self) -> Bytes:
+        """Bytes a parameter that one rank sends in one gather."""
+        return sent_bytes(self.weight, self.shard.ranks)
+
+    @cached_property
+    def gather_pace(self) -> Seconds:
+        """Time a parameter of one gather."""
+        return self.weight * self.shard.pace
+
+    @cached_property
+    def latency(self) -> Seconds:
+        """Latency of all exchanges of one step."""
+        sharded: Seconds = (self.scatters + self.gathers) * self.shard.latency + 2 * self.copies.latency
+        return where(self.sharded, sharded, 2 * self.all.latency)
+
+
+def groups(ranks: Count, shard: Count, stride: Count, cluster: Cluster) -> tuple[Group, Group, Group]:
+    """Shard group, copies and all of so many replicas, the first of them `stride` ranks apart."""
+    return Group(shard, stride, cluster), Group(ranks / shard, stride * shard, cluster), Group(ranks, stride, cluster)

@@ -1,0 +1,67 @@
+"""The exact frontier of time against memory: layouts that no other beats on both."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+BINS = 256
+
+
+@dataclass(frozen=True)
+class Point:
+    """One layout of the frontier, and where it stands."""
+
+    peak: float
+    seconds: float
+    row: int
+    cell: int
+
+
+class Frontier:
+    """Least time for each memory. A staircase over memory bins drops nearly all cells; the few left are sorted."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.bound = np.full(BINS + 1, np.inf)  # least time with memory in a lower bin
+        self.points: Floats = np.empty((0, 4))  # peak, seconds, row, cell
+
+    def offer(self, peaks: Floats, seconds: Floats, rows: NDArray[np.intp]) -> None:
+        """Look at a block: peaks broadcast against seconds, rows along the last axis."""
+        bins = np.minimum(peaks * (BINS / self.limit), BINS).astype(np.intp)
+        keep = seconds < np.where(peaks <= self.limit, self.bound[bins], -np.inf)
+        places = np.flatnonzero(keep)
+        if not places.size:
+            return
+        width = seconds.shape[-1]
+        memory = _at(peaks, seconds.shape, places)
+        found = np.column_stack([memory, seconds.ravel()[places], rows[places % width], places // width])
+        self.points = staircase(np.concatenate([self.points, found]))
+        self._tighten()
+
+    def _tighten(self) -> None:
+        at = np.minimum((self.points[:, 0] * (BINS / self.limit)).astype(int) + 1, BINS)
+        self.bound[:] = np.inf
+        np.minimum.at(self.bound, at, self.points[:, 1])
+        self.bound = np.minimum.accumulate(self.bound)
+
+    def found(self) -> list[Point]:
+        """The frontier, least memory first."""
+        return [Point(float(peak), float(seconds), int(row), int(cell)) for peak, seconds, row, cell in self.points]
+
+
+def _at(peaks: Floats, shape: tuple[int, ...], places: NDArray[np.intp]) -> Floats:
+    """Values of a smaller array at flat places of the shape that it broadcasts to."""
+    index = np.unravel_index(places, shape)
+    picked: Floats = peaks[tuple(part if size > 1 else 0 for part, size in zip(index, peaks.shape, strict=True))]
+    return picked
+
+
+def staircase(points: Floats) -> Floats:
+    """Points that no other beats on both, sorted by memory; of equal points the first in order stays."""
+    points = points[np.lexsort((points[:, 3], points[:, 2], points[:, 1], points[:, 0]))]
+    before = np.concatenate([[np.inf], np.minimum.accumulate(points[:, 1])[:-1]])
+    kept: Floats = points[points[:, 1] < before]
+    return kept

@@ -1,0 +1,126 @@
+"""Options of each row: what constrains nothing, trimmed to what makes a difference there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..layout.case import Case
+from ..layout.predicates import longest_stage
+from .space import Space
+
+Array = NDArray[Any]
+AXES = (
+    6  # recompute, overlap_tp, zero with its shard group, offload, overlap_dp; rows last, so that inner loops are long
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One list of options, each an array along its own axis before the rows."""
+
+    recompute: Array
+    quarters: Array  # of a stage's layers, recomputed in full
+    overlap_tp: Array
+    zero: Array
+    hybrid: Array  # shards stay inside a scale-up domain
+    offload_optimizer: Array
+    overlap_dp: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Options along each axis before the rows."""
+        lists = (self.recompute, self.overlap_tp, self.zero, self.offload_optimizer, self.overlap_dp)
+        return tuple(part.size for part in lists)
+
+    @property
+    def cells(self) -> int:
+        """Layouts a row."""
+        return prod(self.shape)
+
+
+def along(place: int, values: list[Any]) -> Array:
+    """Values along one axis of a block."""
+    array = np.asarray(values)
+    return (array.astype(float) if array.dtype.kind in "iu" else array).reshape(
+        [-1 if place == i else 1 for i in range(AXES)]
+    )
+
+
+def hybrid_shard(case: Case) -> Array:
+    """dp_shard where shards stay inside a scale-up domain: the most data-parallel ranks that fit beside tp and cp."""
+    at = case.layout
+    near = np.floor(case.cluster.inside.size / (at.tp * at.cp))
+    shard: Array = np.minimum(at.dp_shard, np.maximum(near, 1))
+    return shard
+
+
+def keys(case: Case, space: Space) -> Array:
+    """One number a row; rows with the same number have the same options. `case.layout` holds the rows."""
+    at = case.layout
+    held = longest_stage(case)
+    parts = np.minimum(held, space.quarters)
+    replicas = (at.replicas > 1) | (at.edp > 1)
+    hidden = (at.tp > 1) & ((at.sliced > 1) | (case.engine.name == "fsdp2"))
+    shard = hybrid_shard(case)
+    hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1)
+    key: Array = (parts * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
+    return key
+
+
+def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
+    """Kinds of recompute; shares of a stage's layers, no more of them than layers, so that each is another number."""
+    plain = [(kind, 0.0) for kind, quarter in space.recompute if not quarter]
+    wanted = [quarter / space.quarters for _, quarter in space.recompute if quarter]
+    counts = sorted({-int(-share * parts // 1) for share in wanted})
+    return [*plain, *(("full", count / parts) for count in counts)]
+
+
+@lru_cache(maxsize=256)
+def _lists(key: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: tuple[Any, ...]) -> Choice:
+    overlap_tp, overlap_dp, offload = rest
+    return Choice(
+        recompute=along(0, [kind for kind, _ in recompute]),
+        quarters=along(0, [share for _, share in recompute]),
+        overlap_tp=along(1, overlap_tp),
+        zero=along(2, [float(stage) for stage, _ in zero]),
+        hybrid=along(2, [inside for _, inside in zero]),
+        offload_optimizer=along(3, offload),
+        overlap_dp=along(4, overlap_dp),
+    )
+
+
+def choice(key: int, space: Space) -> Choice:
+    """The options of rows with this key. Where an option changes nothing, one value of it is left."""
+    parts, hidden, replicas, hybrid = key // 8, key & 4, key & 2, key & 1
+    zero = [pair for pair in space.zero if hybrid or not pair[1]] or list(space.zero[:1])
+    return _lists(
+        key,
+        tuple(_recompute(space, parts)),
+        tuple(zero if replicas else zero[:1]),
+        (
+            tuple(space.overlap_tp if hidden else space.overlap_tp[:1]),
+            tuple(space.overlap_dp if replicas else space.overlap_dp[:1]),
+            tuple(space.offload_optimizer),
+        ),
+    )
+
+
+def merged(found: Array, space: Space) -> Array:
+    """Keys that offer the same options become one: fewer groups, larger blocks."""
+    first: dict[str, int] = {}
+    same = {int(key): first.setdefault(repr(vars(choice(int(key), space))), int(key)) for key in np.unique(found)}
+    table = np.zeros(int(found.max()) + 1 if found.size else 1, int)
+    for key, kept in same.items():
+        table[key] = kept
+    return table[found]
+
+
+def groups(found: Array) -> Iterator[tuple[int, Array]]:
+    """Each list of options, and the rows that take it."""
+    for key in np.unique(found):
+        yield int(key), np.flatnonzero(found == key)

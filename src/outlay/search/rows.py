@@ -1,0 +1,100 @@
+"""The legal rows: degrees that constrain each other, their product filtered once by the rules, schedule by schedule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..layout.axes import ALONE, Layout, joined
+from ..layout.case import Case
+from ..layout.predicates import no_empty_chunk
+from ..layout.rules import Rule, rules_of
+from .space import DEGREES, Space
+
+Array = NDArray[Any]
+
+# A search may cut layers unevenly, and says so in the split of what it finds: these rules ask about a split as given.
+OF_A_SPLIT = ("LAY009", "LAY010", "LAY011")
+OF_A_SCHEDULE = ("LAY012", "LAY013", "LAY014", "LAY015")
+EVEN = Rule("LAY010", "a chunk has no layer", "every chunk holds a layer", "pp", no_empty_chunk, lambda _: "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The distinct legal rows, each with its schedule, as one layout of flat arrays; what rules rejected; disguises."""
+
+    layout: Layout
+    rejected: Mapping[str, int]  # layouts that each rule was the first to reject
+
+    def __len__(self) -> int:
+        return int(np.size(self.layout.tp))
+
+
+def _product(space: Space, ranks: int) -> Layout:
+    """All combinations of degrees, each an array along its own axis; data-parallel ranks are what is left."""
+    cells = {}
+    for place, name in enumerate(DEGREES):
+        values = np.asarray(space.degrees[name])
+        shape = [-1 if place == other else 1 for other in range(len(DEGREES))]
+        cells[name] = (values.astype(float) if values.dtype.kind in "iu" else values).reshape(shape)
+    left = np.floor(ranks / (cells["tp"] * cells["cp"] * cells["pp"]))
+    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1)} | dict(space.fixed)))
+
+
+def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int) -> tuple[Array, dict[str, int]]:
+    """Which cells obey all rules, and how many layouts each rule was the first to reject."""
+    legal = np.ones(shape, bool)
+    left, rejected = legal.size, {}
+    for rule in rules:
+        legal &= rule.legal(case)
+        now = int(np.count_nonzero(legal))
+        if now < left:
+            rejected[rule.code] = (left - now) * weight
+        left = now
+    return legal, rejected
+
+
+def _flat(layout: Layout, legal: Array) -> Layout:
+    """The legal cells, as flat arrays."""
+    places = np.nonzero(legal)
+    picked = {}
+    for place, name in enumerate(DEGREES):
+        picked[name] = getattr(layout, name).ravel()[places[place]]
+    shard = np.broadcast_to(np.asarray(layout.dp_shard), legal.shape)[places]
+    return joined(layout, **picked, dp_shard=shard)
+
+
+def legal_rows(case: Case, space: Space) -> Rows:
+    """Filter the product of degrees by every rule; the rules of a schedule are asked of the few rows that are left."""
+    rules = [rule for rule in rules_of(case.engine.name) if rule.code not in OF_A_SPLIT]
+    degrees = [rule for rule in rules if rule.code not in OF_A_SCHEDULE] + [EVEN]
+    product = replace(case, layout=_product(space, case.cluster.ranks))
+    shape = tuple(len(space.degrees[name]) for name in DEGREES)
+    legal, rejected = _filtered(product, degrees, shape, len(space.schedules) * space.options)
+    rows = _flat(product.layout, legal)
+    places, names = [], []
+    for schedule in space.schedules:
+        asked = replace(case, layout=joined(rows, schedule=schedule))
+        of_schedule = [rule for rule in rules if rule.code in OF_A_SCHEDULE]
+        legal, more = _filtered(asked, of_schedule, np.shape(rows.tp), space.options)
+        rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}
+        places.append(np.flatnonzero(legal & ~disguised(rows, schedule)))
+        names.append(np.full(places[-1].size, schedule))
+    index = np.concatenate(places)
+    kept = joined(taken(rows, index), schedule=np.concatenate(names))
+    return Rows(kept, rejected)
+
+
+def disguised(rows: Layout, schedule: str) -> Array:
+    """Rows that are another row under another name: sp without tp, GPipe without a pipeline."""
+    hollow = np.asarray(rows.sp) & (np.asarray(rows.tp) == 1)
+    same: Array = hollow | ((schedule == "gpipe") & (np.asarray(rows.pp) == 1))
+    return same
+
+
+def taken(layout: Layout, index: Array) -> Layout:
+    """Some rows of a layout of flat arrays."""
+    picked = {f.name: getattr(layout, f.name) for f in fields(Layout)}
+    return Layout.grid(**{name: part[index] if isinstance(part, np.ndarray) else part for name, part in picked.items()})

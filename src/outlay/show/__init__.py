@@ -1,0 +1,1 @@
+"""Answers as people and programs read them: text for a terminal, records for JSON."""

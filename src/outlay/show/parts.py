@@ -1,0 +1,136 @@
+"""Memory and time of a bill, part by part: printed parts add up to the printed total."""
+
+from ..bill import Bill
+from ..engines.tables import recipe
+from ..items import Item, RankMemory
+from ..quantities import GB, GIB
+from ..schedule.bubble import SCHEDULES
+from .answer import verdict_of
+from .labels import AXIS_OF, label
+from .text import HUGE, Style, adding_up, block, both, counted, decimals, duration, figure, percent, short, table
+
+BAR = 24  # characters of a bar at the wall
+FOLD = 8  # stages beyond this are folded: what differs is drawn, what repeats is not
+
+
+def certainty(item: Item, unit: float, name: str) -> str:
+    """Exact; or modelled, with its band and where that is from."""
+    if item.kind == "exact":
+        return "exact"
+    return f"{item.band} {figure(item.low / unit)} to {figure(item.high / unit)} {name}"
+
+
+def memory_part(bill: Bill, style: Style, every: bool = False) -> list[str]:
+    """The undivided state first, then the worst rank, then every stage against the wall."""
+    memory, card = bill.memory, recipe(bill.job.bytes_per_parameter)
+    wall = (
+        f"undivided state {both(memory.unsharded_state_bytes, 5)}, {card.bytes_per_parameter:g} bytes a parameter of"
+        f" {short(bill.parameters.total)}; one card has {both(memory.capacity_bytes)}"
+    )
+    return [*block("MEMORY", wall, style), *_worst_rank(bill, style), *stages_part(bill, style, every)]
+
+
+def _worst_rank(bill: Bill, style: Style) -> list[str]:
+    memory = bill.memory
+    values = [item.value for item in memory.items]
+    places = decimals(memory.peak_bytes / GIB, 4)
+    columns = [adding_up([value / unit for value in values], places) for unit in (GIB, GB)]
+    rows = [
+        (label(item.name), first, second, certainty(item, GIB, "GiB"), how(item, bill))
+        for item, first, second in zip(memory.items, *columns, strict=True)
+    ]
+    totals = [_total(column, places) for column in columns]
+    low, high = memory.peak_band_bytes
+    band = f"{figure(low / GIB)} to {figure(high / GIB)} GiB"
+    worst = memory.worst_rank
+    stage = next(one for one in memory.ranks if one.stage == worst.stage)
+    lines = [f"  rank {worst.rank}: stage {worst.stage}, {holds(stage)}"]
+    return [*lines, *table(("", "GiB", "GB", "", "how"), [*rows, ("peak", *totals, band, "")], style, "lrrll", 4)]
+
+
+def _total(column: list[str], places: int) -> str:
+    """The sum of the printed parts, so that they add up."""
+    amount = sum(float(text.replace(",", "")) for text in column)
+    return f"{amount:,.{places}f}" if amount < HUGE else figure(amount, 4)
+
+
+def holds(stage: RankMemory) -> str:
+    """What a stage holds, in words."""
+    ends = (" + embedding" if stage.embedding else "") + (" + head and loss" if stage.head else "")
+    return f"{counted(stage.layers, 'layer')}{ends}"
+
+
+def how(item: Item, bill: Bill) -> str:
+    """The arithmetic behind one part, where it is one product."""
+    card = recipe(bill.job.bytes_per_parameter)
+    size = {"weights": card.weights, "gradients": card.gradients, "optimizer": card.optimizer}.get(item.name)
+    if size:
+        return _of_parameters(item, size, bill)
+    if item.name == "activations":
+        stage, layout = bill.memory.worst_rank.stage, bill.layout
+        law = SCHEDULES[layout.schedule].in_flight
+        flying = float(law(stage, layout.pp, layout.vpp, bill.derived.micro_batches))
+        return f"{counted(flying, 'micro-batch')} in flight"
+    return {"buffers": "workspaces, NCCL, allocator"}.get(item.name, "")
+
+
+def _of_parameters(item: Item, size: float, bill: Bill) -> str:
+    layout = bill.layout
+    experts = any(block.feed_forward.experts for block in bill.model.blocks)
+    from_zero = {"weights": bill.engine.weights_sharded_from, "gradients": 2, "optimizer": 1}[item.name]
+    sharded = layout.zero >= from_zero and layout.shard > 1
+    away = {"weights": layout.offload_parameters, "optimizer": layout.offload_optimizer}.get(item.name, 0)
+    if away:
+        return f"{percent(away)} of it in host memory"
+    if experts and sharded:
+        return f"{size:g} bytes a parameter, sharded"
+    count = item.value / size * (float(layout.shard) if sharded else 1)
+    over = f" / {int(layout.shard)} ranks" if sharded else ""
+    return f"{short(count)} x {size:g} bytes{over}"
+
+
+def stages_part(bill: Bill, style: Style, every: bool = False) -> list[str]:
+    """The peak of each stage against the wall; long pipelines show both ends, and the range between."""
+    ranks = bill.memory.ranks
+    if len(ranks) < 2:
+        return []
+    folded = len(ranks) > FOLD and not every
+    shown = [*ranks[:3], *ranks[-2:]] if folded else list(ranks)
+    wall = bill.memory.usable_bytes
+    lines = [f"  every stage, GiB                wall {figure(wall / GIB)} GiB usable"]
+    for stage in shown:
+        size = f"{figure(stage.peak_bytes / GIB):>7}"
+        over = "  over" if stage.peak_bytes > wall else ""
+        lines.append(f"    stage {stage.stage:<3} {size}  {_bar(stage, wall, style)}{holds(stage)}{over}")
+        if folded and stage is ranks[2]:
+            between = [one.peak_bytes / GIB for one in ranks[3:-2]]
+            lines.append(f"    stages 3 to {ranks[-3].stage}: {figure(min(between))} to {figure(max(between))}")
+    return lines
+
+
+def _bar(stage: RankMemory, wall: float, style: Style) -> str:
+    """A bar whose full length is the wall; for people at a terminal alone."""
+    if not style.bars or wall <= 0:
+        return ""
+    return f"{'#' * max(1, round(BAR * min(stage.peak_bytes / wall, 1.25))):<{BAR + BAR // 4 + 2}}"
+
+
+def time_part(bill: Bill, style: Style) -> list[str]:
+    """The step, part by part: what is exposed, its share, and what it would take alone."""
+    step = bill.step
+    items = sorted(step.items, key=lambda item: -item.value)
+    places = decimals(step.seconds, 4, 6)
+    seconds = adding_up([item.value for item in items], places)
+    shares = adding_up([100 * item.value / step.seconds for item in items], 1)
+    axes = {item.axis: item for item in bill.traffic}
+    rows = []
+    for item, exposed, share in zip(items, seconds, shares, strict=True):
+        axis = axes.get(AXIS_OF.get(item.name, ""))
+        alone = duration(axis.seconds) if axis else ""
+        sent = f"{figure(axis.bytes / GB)} GB a rank, {axis.link}" if axis else ""
+        rows.append((label(item.name), exposed, f"{share} %", alone, sent))
+    low, high = step.band_seconds
+    total = _total(seconds, places)
+    said = f"modelled, {duration(low)} to {duration(high)}, {step.items[0].band}" if verdict_of(bill) else ""
+    head = ("", "exposed s", "share", "alone", "sent")
+    return [*block("TIME", said, style), *table(head, [*rows, ("step", total, "100.0 %", "", "")], style, "lrrrl", 4)]

@@ -1,0 +1,90 @@
+"""A printed bill read back: the question it answered. Everything else in it is counted again."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from ..cluster.accelerator import Cluster
+from ..errors import Fault, InputError, quoted
+from ..job import Job
+from ..layout.axes import Layout
+from ..model.model import Model
+
+MOST_LAYERS, LARGEST = 10_000, 1e18
+PARTS = ("model", "job", "cluster", "layout", "engine")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question, as a bill holds it."""
+
+    model: Model
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    engine: str
+    assumptions: tuple[str, ...] = ()
+
+
+def is_bill(value: object) -> bool:
+    """Whether a JSON value says that outlay printed it."""
+    return isinstance(value, Mapping) and str(value.get("schema", "")).startswith("outlay.")
+
+
+def restore(record: Mapping[str, Any]) -> Asked:
+    """The question in a bill. Raises InputError with every field that cannot be read."""
+    missing = [name for name in PARTS if name not in record]
+    if str(record.get("schema")) != "outlay.bill.1" or missing:
+        got = f"schema {quoted(record.get('schema'))}" + (f", without {', '.join(missing)}" if missing else "")
+        rule = "a bill is what `outlay count --json` prints, with schema outlay.bill.1"
+        raise InputError(Fault("CFG004", "this is not a bill", rule, got, "outlay count ... --json > bill.json"))
+    whole = record["model"].get("shape") if isinstance(record["model"], Mapping) else None
+    faults: list[Fault] = []
+    model = _read(Model, whole, "model.shape", faults)
+    job, layout = _read(Job, record["job"], "job", faults), _read(Layout, record["layout"], "layout", faults)
+    cluster = _read(Cluster, record["cluster"], "cluster", faults)
+    if not isinstance(record["engine"], str):
+        faults.append(_fault("engine", "a name", record["engine"]))
+    if model is not None and not _sound(model):
+        faults.append(_fault("model.shape.pattern", "one index of `blocks` for each layer", len(model.pattern)))
+    if faults:
+        raise InputError(*faults)
+    said = record.get("assumptions", [])
+    notes = tuple(str(each) for each in said) if isinstance(said, list) else ()
+    return Asked(model, job, cluster, layout, record["engine"], notes)
+
+
+def _sound(model: Model) -> bool:
+    kinds = range(len(model.blocks))
+    return 0 < len(model.pattern) <= MOST_LAYERS and set(model.pattern) == set(kinds)
+
+
+def _fault(path: str, rule: str, got: object) -> Fault:
+    return Fault("CFG005", f"{path} of the bill cannot be used", rule, quoted(got), "print the bill again with --json")
+
+
+def _read(kind: Any, value: Any, path: str, faults: list[Fault]) -> Any:
+    """One record of the bill, checked field by field."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        made = TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            where = ".".join([path, *map(str, each["loc"])])
+            faults.append(_fault(where, each["msg"][:1].lower() + each["msg"][1:], each["input"]))
+        return None
+    faults += [_fault(where, "a finite number, 0 or more", number) for where, number in _outside(value, path)]
+    return made
+
+
+def _outside(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _outside(each, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _outside(each, f"{path}.{index}")
+    elif isinstance(value, int | float) and not (isfinite(value) and 0 <= value <= LARGEST):
+        yield path, value

@@ -1,0 +1,182 @@
+"""JSON Schemas: of inputs, made from their records; of outputs, kept by hand, and held against answers by a test."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..job import Job
+from ..layout.axes import Layout
+
+Schema = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+TEXT, NUMBER, SHARE, WHOLE = (
+    {"type": "string"},
+    {"type": "number"},
+    {"type": "number", "minimum": 0, "maximum": 1},
+    {"type": "integer"},
+)
+YES_NO, MAYBE = {"type": "boolean"}, {"type": ["number", "null"]}
+MAYBE_SHARE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+
+
+def input_schema(name: str, sentences: Mapping[str, str]) -> Schema:
+    """The schema of Job or Layout: types, choices, ranges and the sentence of each field."""
+    from pydantic import TypeAdapter
+
+    made: Schema = TypeAdapter({"job": Job, "layout": Layout}[name]).json_schema()
+    for key, about in made["properties"].items():
+        about.pop("title", None)
+        about["description"] = sentences.get(key, "")
+        if about.get("default", 0) is None:
+            del about["default"]  # what is not given is filled, and listed in `assumptions`
+    return {"$schema": DRAFT, **made}
+
+
+def record_of(properties: Mapping[str, Any], needed: bool = True) -> Schema:
+    """An object with exactly these keys."""
+    made: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return made | {"required": list(properties)} if needed else made
+
+
+def list_of(each: Schema) -> Schema:
+    """A list of one kind of thing."""
+    return {"type": "array", "items": each}
+
+
+def _item(unit: str) -> Schema:
+    kinds = {"enum": ["exact", "modelled"]}
+    band = {"enum": ["measured", "assumed", None]}
+    return record_of({"name": TEXT, unit: NUMBER, "kind": kinds, "low": NUMBER, "high": NUMBER, "band": band})
+
+
+def _memory() -> Schema:
+    stage = {"stage": WHOLE, "ranks": WHOLE, "layers": WHOLE, "embedding": YES_NO, "head": YES_NO, "peak_bytes": NUMBER}
+    sizes = ("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes")
+    return record_of(
+        dict.fromkeys(sizes, NUMBER)
+        | {
+            "verdict": {"enum": ["fits", "tight", "does_not_fit", "impossible", None]},
+            "worst_rank": record_of({"rank": WHOLE, "stage": WHOLE, "why": TEXT}),
+            "items": list_of(_item("bytes")),
+            "ranks": list_of(record_of(stage)),
+        }
+    )
+
+
+def _step() -> Schema:
+    band = list_of(NUMBER) | {"minItems": 2, "maxItems": 2}
+    rates = dict.fromkeys(("tokens_per_second", "tokens_per_second_per_device"), NUMBER)
+    shares = dict.fromkeys(("mfu", "hfu"), MAYBE_SHARE)
+    items = list_of(_item("seconds"))
+    return record_of(
+        {"seconds": NUMBER, "band_seconds": band, "items": items, **rates, **shares, "model_flops": NUMBER}
+    )
+
+
+BUBBLE: Mapping[str, Any] = {
+    "share": SHARE,
+    "span_share": SHARE,
+    "seconds": MAYBE,
+    "slots": NUMBER,
+    "useful_slots": NUMBER,
+    "held_slots": NUMBER,
+    "definition": TEXT,
+}
+VIOLATION: Mapping[str, Any] = {
+    "code": TEXT,
+    "what": TEXT,
+    "rule": TEXT,
+    "got": TEXT,
+    "fix": TEXT,
+    "legal_values": list_of(TEXT),
+    "nearest": list_of(TEXT),
+}
+AXIS: Mapping[str, Any] = {
+    "axis": TEXT,
+    "bytes": NUMBER,
+    "seconds": NUMBER,
+    "exposed_seconds": NUMBER,
+    "link": TEXT,
+    "grows_with": {"enum": ["tokens", "parameters"]},
+}
+
+
+def bill_schema() -> Schema:
+    """What `outlay count --json` prints."""
+    counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
+    shape = {"type": "object", "description": "the whole model, from which the bill can be counted again"}
+    whole = {"type": "object", "description": "as given, every field filled"}
+    return {
+        "$schema": DRAFT,
+        **record_of(
+            {
+                "schema": {"const": "outlay.bill.1"},
+                "version": TEXT,
+                "model": record_of({"name": TEXT, "parameters": record_of(counts), "shape": shape}),
+                "job": whole,
+                "cluster": whole,
+                "layout": whole,
+                "engine": TEXT,
+                "memory": _memory(),
+                "step": _step(),
+                "derived": record_of({"dp": WHOLE, "edp": NUMBER, "micro_batches": NUMBER}),
+                "bubble": record_of(BUBBLE),
+                "traffic": record_of({"items": list_of(record_of(AXIS))}),
+                "binds": record_of({"term": {"enum": ["memory", "step"]}, "item": TEXT, "share": SHARE}),
+                "violations": list_of(record_of(VIOLATION)),
+                "assumptions": list_of(TEXT),
+                "conventions": {"type": "object", "additionalProperties": TEXT},
+            }
+        ),
+    }
+
+
+def bubble_schema() -> Schema:
+    """What `outlay bubble --json` prints."""
+    more = {
+        "fraction": list_of(WHOLE),
+        "pp": WHOLE,
+        "vpp": WHOLE,
+        "schedule": TEXT,
+        "slot_seconds": MAYBE,
+        "step_seconds": MAYBE,
+        "at_most": SHARE,
+        "micro_batches_needed": WHOLE,
+    }
+    keys = {
+        "schema": {"const": "outlay.bubble.1"},
+        "version": TEXT,
+        "bubble": record_of({**BUBBLE, **more}),
+        "micro_batches": WHOLE,
+    }
+    return {"$schema": DRAFT, **record_of(keys)}
+
+
+def validate_schema() -> Schema:
+    """What `outlay validate --json` prints: a row for each measured run, and errors as signed fractions."""
+    row = {
+        "line": WHOLE,
+        "status": {"enum": ["compared", "skipped"]},
+        "reason": {"type": ["string", "null"]},
+        "measured_step_time_s": MAYBE,
+        "predicted_step_time_s": MAYBE,
+        "step_time_error": MAYBE,
+        "step_time_in_band": {"type": ["boolean", "null"]},
+        "measured_peak_mem_gib": MAYBE,
+        "predicted_peak_mem_gib": MAYBE,
+        "peak_mem_error": MAYBE,
+        "peak_mem_in_band": {"type": ["boolean", "null"]},
+    }
+    each = {"type": "object", "properties": row, "required": list(row)}
+    return {
+        "$schema": DRAFT,
+        "type": "object",
+        "properties": {"rows": list_of(each), "summary": list_of({"type": "object"})},
+        "required": ["rows", "summary"],
+    }
+
+
+OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
+    "bill": bill_schema,
+    "bubble": bubble_schema,
+    "validate": validate_schema,
+}

@@ -1,0 +1,171 @@
+"""A bill in the terminal: the answer first, evidence under it, what was assumed at the end."""
+
+from collections.abc import Sequence
+
+from ..bill import Bill, Violation
+from ..errors import Fault
+from ..quantities import GIB
+from .answer import (
+    binds_line,
+    colour_of,
+    days_line,
+    headline,
+    idle_line,
+    next_line,
+    says_yes,
+    step_line,
+    verdict_of,
+)
+from .labels import degrees
+from .parts import memory_part, time_part
+from .text import BAD, Style, block, counted, duration, figure, percent, safe, short, table, wrapped
+
+LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
+
+
+def bill_lines(bill: Bill, style: Style) -> list[str]:
+    """The whole bill of one layout."""
+    return [
+        *headline(bill, style),
+        *step_line(bill, style),
+        *days_line(bill, style),
+        *idle_line(bill, style),
+        *binds_line(bill, style),
+        *next_line(bill, style),
+        *loud_lines(bill, style),
+        "",
+        *violation_lines(bill.violations, style),
+        *subject_lines(bill, style),
+        "",
+        *memory_part(bill, style),
+        "",
+        *time_part(bill, style),
+        "",
+        *closing_lines(bill, style),
+    ]
+
+
+def subject_lines(bill: Bill, style: Style) -> list[str]:
+    """What was counted: model, task, cluster and layout."""
+    job = bill.job
+    tokens = job.global_batch * job.sequence_length
+    return [
+        *block("MODEL", model_text(bill), style),
+        *block(
+            "JOB",
+            f"batch {job.global_batch:,} x {job.sequence_length:,} tokens = {short(tokens)} tokens a step,"
+            f" {job.precision}, {counted(bill.derived.micro_batches, 'micro-batch')} a pipeline",
+            style,
+        ),
+        *block(
+            "LAYOUT", f"{bill.cluster.name}: {degrees(bill.layout, bill.derived.dp)}; engine {bill.engine.name}", style
+        ),
+    ]
+
+
+def model_text(bill: Bill) -> str:
+    """The model's name and parameters; with experts, those a token reaches too."""
+    owned = bill.parameters
+    active = f", {short(owned.active)} active a token" if owned.active != owned.total else ""
+    extra = f"; {short(owned.mtp)} in multi-token prediction beside it" if owned.mtp else ""
+    return f"{safe(bill.model.name)}: {short(owned.total)} parameters{active}{extra}"
+
+
+def violation_lines(violations: Sequence[Violation], style: Style) -> list[str]:
+    """Each broken rule with its ways out; the nearest legal layouts once, at the end."""
+    lines: list[str] = []
+    for each in violations:
+        lines += [*fault_lines(Fault(each.code, each.what, each.rule, each.got, each.fix), style, "broken: "), ""]
+    near = violations[0].nearest if violations else ()
+    if near:
+        lines += [*block("NEAREST", "legal layouts: " + ";  ".join(near), style), ""]
+    return lines
+
+
+def fault_lines(fault: Fault, style: Style, before: str = "error: ") -> list[str]:
+    """One fault: what and its code, then rule, got and fix at the same indent."""
+    first = wrapped(before + fault.what, style, 0, len(before))
+    room = style.width - len(first[-1]) - len(fault.code)
+    if room >= 2:
+        first[-1] += " " * room + fault.code
+    else:
+        first.append(" " * (style.width - len(fault.code)) + fault.code)
+    first[0] = style.paint(before.strip(), f"1;{BAD}") + first[0][len(before.rstrip()) :]
+    body = [("rule", fault.rule), ("got", fault.got), ("fix", fault.fix)]
+    return [*first, *(line for key, text in body for line in _part(key, text, style))]
+
+
+def _part(key: str, text: str, style: Style) -> list[str]:
+    lines = wrapped(text, style, 8, 8) or [" " * 8]
+    return [f"  {key:<5} {lines[0].lstrip()}", *lines[1:]]
+
+
+def loud_lines(bill: Bill, style: Style) -> list[str]:
+    """An assumption that changes the whole answer is said at the top, not at the end."""
+    loud = [text for text in bill.assumptions if text.startswith(LOUD)]
+    return [line for text in loud for line in block("NOTE", text, style, "1;33")]
+
+
+def closing_lines(bill: Bill, style: Style, more: str = "") -> list[str]:
+    """What was assumed, by which conventions it was counted, and where to go from here."""
+    quiet = [safe(text) for text in bill.assumptions if not text.startswith(LOUD)]
+    counts = [f"{name.replace('_', ' ')}: {text}" for name, text in bill.conventions.items()]
+    onward = more or "outlay explain memory.activations ...   |   outlay traffic ...   |   --json"
+    return [
+        *(block("ASSUMED", "; ".join(quiet), style) if quiet else []),
+        *block("COUNTS", "; ".join(counts), style),
+        *block("MORE", onward, style),
+    ]
+
+
+def scaling_lines(bills: Sequence[Bill], style: Style) -> list[str]:
+    """One job on several clusters: a row each, those that break a rule marked."""
+    first = bills[0]
+    good = [bill for bill in bills if says_yes(bill)]
+    text = (
+        f"{len(good)} of {len(bills)} clusters hold it; the smallest is {good[0].cluster.name}"
+        if good
+        else "on none of them"
+    )
+    lines = block("FITS" if good else "DOES NOT FIT", text, style, f"1;{colour_of(good[0] if good else first)}")
+    lines += [*block("MODEL", model_text(first), style), *_same_job(bills, style), ""]
+    heads = ("on", "verdict", "peak GiB", "step", "MFU", "tokens/s", "a card", "idle", "scaling", "dp")
+    legal = [bill for bill in bills if not bill.violations] or list(bills)
+    base = legal[0].step.tokens_per_second_per_device
+    lines += table(heads, [_scaling_row(bill, base) for bill in bills], style, "ll")
+    broken = [bill for bill in bills if bill.violations]
+    for bill in broken:
+        codes = "; ".join(f"{each.code} {each.what} ({each.got})" for each in bill.violations)
+        lines += wrapped(f"{bill.cluster.name}: {codes}", style, 2, 6)
+    about = f"scaling: tokens/s a card over those of {legal[0].cluster.name}"
+    return [
+        *lines,
+        *wrapped(about, style, 2, 2),
+        "",
+        *closing_lines(first, style, "one cluster prints its whole bill   |   --json"),
+    ]
+
+
+def _same_job(bills: Sequence[Bill], style: Style) -> list[str]:
+    batches = sorted({bill.job.global_batch for bill in bills})
+    job = bills[0].job
+    same = f"batch {batches[0]:,}" if len(batches) == 1 else "batch NOT the same on every row (give --batch)"
+    return [
+        *block("JOB", f"{same}, {job.sequence_length:,} tokens a sequence, {job.precision}", style),
+        *loud_lines(bills[0], style),
+    ]
+
+
+def _scaling_row(bill: Bill, base: float) -> tuple[str, ...]:
+    """One cluster; rates that divide by its cards mean nothing where the layout breaks a rule."""
+    step, broken = bill.step, bool(bill.violations)
+    idle = f"{percent(bill.bubble.share)} = {duration(bill.bubble.seconds)}" if bill.layout.pp > 1 else "0"
+    rates = (
+        percent(step.mfu),
+        f"{step.tokens_per_second:,.0f}",
+        f"{step.tokens_per_second_per_device:,.0f}",
+        idle,
+        percent(step.tokens_per_second_per_device / base),
+    )
+    front = (bill.cluster.name, verdict_of(bill), figure(bill.memory.peak_bytes / GIB))
+    return *front, "-" if broken else duration(step.seconds), *(["-"] * 5 if broken else rates), str(bill.derived.dp)

@@ -1,0 +1,196 @@
+"""A row as a question that count() answers: model, job, cluster, layout and engine, with what had to be assumed."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import ceil
+from typing import Any
+
+from ..cluster.accelerator import Cluster
+from ..cluster.catalogue import cluster
+from ..errors import quoted
+from ..job import AUTO, Job
+from ..layout.axes import Layout
+from ..model.model import Model
+from . import words
+from .read import LAYERS_A_CHUNK, Run, Skip
+from .shapes import model_of
+from .table import Source, accelerator_of, refused
+
+MOST_CHUNKS = 10_000  # of a pipeline: beyond any that exists, and small enough to deal layers to
+
+
+@dataclass(frozen=True)
+class Question:
+    """All that count() takes, and what the row left open."""
+
+    model: Model
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    engine: str
+    assumed: tuple[str, ...]
+
+
+def question_of(run: Run, source: Source) -> Question:
+    """The question of a row. Raises Skip with the reason where the row cannot be asked."""
+    _refuse(run, source)
+    where, about_cluster = _cluster(run, source)
+    model, about_model = model_of(run, source)
+    sharding = words.sharding_of(run.text("zero_or_fsdp"))
+    engine, about_engine = _engine(run, source, sharding)
+    layout, about_layout = _layout(run, source, model, sharding)
+    job, about_job = _job(run, source, layout)
+    assumed = (*about_engine, *about_cluster, *about_model, *about_job, *about_layout)
+    return Question(model, job, where, layout, engine, assumed)
+
+
+def _refuse(run: Run, source: Source) -> None:
+    """Skip what can never be compared, before anything is read from it."""
+    if run.fault:
+        raise Skip(run.fault)
+    if source.skip:
+        raise Skip(source.skip)
+    if not run.text("model"):
+        raise Skip("model not published")
+    for column in ("model", "notes", "other"):
+        reason = refused(column, run.text(column))
+        if reason:
+            raise Skip(reason)
+
+
+def _cluster(run: Run, source: Source) -> tuple[Cluster, tuple[str, ...]]:
+    text = run.text("accelerator")
+    if not text:
+        raise Skip("accelerator not published")
+    alias = accelerator_of(text)
+    if not alias.name:
+        raise Skip(f"{quoted(text)}: {alias.why}")
+    ranks = run.needed("n_accel", "number of accelerators")
+    if ranks > 10_000_000:
+        raise Skip(f"{ranks:,} accelerators are beyond any cluster")
+    gbit = words.network_of(run.text("other")) / (source.node or 8) or source.nic_gbit.get(alias.name, 0.0)
+    said = [alias.note] if alias.note else []
+    said += [f"{gbit:g} Gb/s an accelerator between nodes"] if gbit else []
+    return _network(alias.name, ranks, gbit, source.node), tuple(said)
+
+
+@cache
+def _network(name: str, ranks: int, gbit: float, node: int) -> Cluster:
+    """A cluster of the catalogue with the network that the source states."""
+    found = cluster(f"{ranks}x{name}")
+    if gbit:
+        found = replace(found, outside=replace(found.outside, bandwidth=gbit * 1e9 / 8))
+    return replace(found, inside=replace(found.inside, size=node)) if node else found
+
+
+def _engine(run: Run, source: Source, sharding: words.Sharding) -> tuple[str, tuple[str, ...]]:
+    if source.engine:
+        return source.engine, (
+            f"{source.engine} is the nearest engine, not the one that ran",
+        ) if source.nearest else ()
+    engine = "fsdp2" if sharding.fsdp else "megatron-2022" if words.has("^no", run.text("flash_attn")) else "megatron"
+    return engine, (f"engine {engine}: the source is not known",)
+
+
+def _degrees(run: Run) -> tuple[int, int, int, int, tuple[str, ...]]:
+    """tp, pp, cp and data-parallel ranks: what is left of the accelerators."""
+    ranks = run.needed("n_accel", "number of accelerators")
+    alone = ranks == 1
+    missing = [axis for axis in ("tp", "pp") if run.count(axis) is None]
+    if missing and not alone and not run.count("ep"):
+        raise Skip(f"layout not published ({', '.join(missing)})")
+    tp, pp, cp = (run.count(axis) or 1 for axis in ("tp", "pp", "cp"))
+    if ranks % (tp * pp * cp):
+        raise Skip(f"tp {tp} x pp {pp} x cp {cp} does not divide {ranks:,} accelerators")
+    dp, given = ranks // (tp * pp * cp), run.count("dp")
+    if given and given not in (dp, dp * cp):
+        raise Skip(f"dp {given} does not follow from {ranks:,} accelerators, tp {tp}, pp {pp}, cp {cp}")
+    return tp, pp, cp, dp, tuple(f"{axis} 1, not published" for axis in missing)
+
+
+def _chunks(run: Run, source: Source, pp: int) -> tuple[int, tuple[str, ...]]:
+    """Chunks a rank, and what was assumed."""
+    printed = LAYERS_A_CHUNK.search(run.text("vpp"))
+    if printed:
+        layers = run.needed("layers") + (2 if source.lighter_ends else 0)
+        return max(1, ceil(layers / (pp * int(printed[1])))), ()
+    given = run.count("vpp")
+    if given is None and str(pp) in source.vpp:
+        return source.vpp[str(pp)], (f"{source.vpp[str(pp)]} chunks a rank, not published",)
+    return given or 1, ("one chunk a rank (vpp), not published",) if given is None and pp > 1 else ()
+
+
+def _shards(sharding: words.Sharding, dp: int, source: Source) -> tuple[int, int, tuple[str, ...]]:
+    """Copies and shards of the data-parallel ranks."""
+    group = sharding.group or ((source.node or 8) if sharding.hybrid else 0)
+    if not group or group >= dp or dp % group:
+        return 1, dp, ()
+    return dp // group, group, ("shards inside a node of 8",) if sharding.hybrid else ()
+
+
+def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) -> tuple[Layout, tuple[str, ...]]:
+    tp, pp, cp, dp, about_degrees = _degrees(run)
+    vpp, about_chunks = _chunks(run, source, pp)
+    if pp * vpp > MOST_CHUNKS:
+        raise Skip(f"pp {pp:,} x vpp {vpp:,} is beyond any pipeline")
+    replicas, shards, about_shards = _shards(sharding, dp, source)
+    order = _order(run, pp, vpp)
+    again, about_recompute = _recompute(run, source)
+    kind: Any = again.kind  # a name that Layout knows
+    zero = sharding.zero if sharding.zero >= 0 else source.zero
+    parallel = words.sequence_parallel_of(run.text("other") + " " + run.text("recompute")) or source.sp
+    overlap = tp > 1 and parallel != "off" and (source.overlap_tp or words.has(r"\basync TP\b", run.text("other")))
+    stage = ceil(model.layers / pp)
+    layout = Layout(
+        tp=tp, pp=pp, cp=cp, vpp=vpp, ep=run.count("ep") or 1, dp_replicate=replicas, dp_shard=shards,
+        zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
+        sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,
+        recompute=kind, recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
+        split=_split(run, source, model, pp), offload_optimizer=sharding.offload_optimizer,
+        offload_parameters=sharding.offload_parameters,
+    )  # fmt: skip
+    said = ("sequence parallelism with tp, not published",) if tp > 1 and not parallel else ()
+    return layout, (*about_degrees, *about_chunks, *about_shards, *about_recompute, *said)
+
+
+def _order(run: Run, pp: int, vpp: int) -> Any:  # a name that Layout knows
+    """The schedule, where there is a pipeline: interleaved with several chunks, else what the row says, else 1F1B."""
+    name = words.schedule_of(run.text("schedule")).name if pp > 1 else ""
+    if name == "interleaved" and vpp == 1:
+        raise Skip("chunks a rank (vpp) not published for an interleaved schedule")
+    return "interleaved" if vpp > 1 and pp > 1 else name or "1f1b"
+
+
+def _recompute(run: Run, source: Source) -> tuple[words.Recompute, tuple[str, ...]]:
+    found = words.recompute_of(run.text("recompute"))
+    if found.kind:
+        return found, (found.note,) if found.note else ()
+    if source.recompute == "unknown":
+        raise Skip("recompute not published")
+    return words.Recompute(source.recompute or "none"), (f"recompute {source.recompute or 'none'}, not published",)
+
+
+def _split(run: Run, source: Source, model: Model, pp: int) -> tuple[int, ...]:
+    """Layers of each stage, where first and last hold one fewer; else the engine's own."""
+    if not source.lighter_ends or pp < 2 or (model.layers + 2) % pp:
+        return ()
+    share = (model.layers + 2) // pp
+    return (share - 1, *([share] * (pp - 2)), share - 1) if share > 1 else ()
+
+
+def _job(run: Run, source: Source, layout: Layout) -> tuple[Job, tuple[str, ...]]:
+    said = []
+    stated = words.precision_of(run.text("precision"))
+    precision: Any = stated or source.precision or "bf16"  # a name that Job knows
+    if not stated:
+        said.append(f"precision {precision}, not published")
+    batch = run.count("global_batch")
+    if batch is None:
+        said.append("one micro-batch a rank in a step: global batch not published")
+    job = Job(
+        sequence_length=run.needed("seq_len", "sequence length"),
+        global_batch=batch or int(layout.dp * layout.micro_batch),
+        precision=precision,
+        attention_flops=source.attention,
+    )
+    return job, tuple(said)

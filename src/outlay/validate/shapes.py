@@ -1,0 +1,123 @@
+"""The model of a row: a catalogue model with the same dimensions or name, else one built from the dimensions."""
+
+import re
+from functools import cache
+
+from ..model import catalogue
+from ..model.model import Attention, Block, FeedForward, Model
+from .read import Run, Skip
+from .table import Source, dimensions, style_of, styles
+
+EXPERTS = r"\bmoe\b|experts?\b|\d+x\d+b|[-_ ]a\d+b|deepseek|grok|kimi|gpt[-_ ]?oss|mixtral|switch"
+COLUMNS = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
+
+
+def model_of(run: Run, source: Source) -> tuple[Model, tuple[str, ...]]:
+    """The model of a row, and what was assumed. Raises Skip where the row does not tell."""
+    given = {column: run.count(column) for column in COLUMNS}
+    for column in ("layers", "hidden"):
+        run.needed(column)
+    named = _named(run.text("model"), given)
+    if named:
+        return _from_catalogue(named, given)
+    if re.search(EXPERTS, " ".join(map(run.text, ("model", "other", "notes"))), re.IGNORECASE):
+        raise Skip("experts are not in the header, and the model is not in the catalogue at this size")
+    return _built(run, source, given)
+
+
+def _named(name: str, given: dict[str, int | None]) -> Model | None:
+    """The catalogue model of that name, if no dimension of the row disagrees."""
+    found = _catalogued(_plain(name))
+    if not found:
+        return None
+    model = catalogue.load(found)
+    shape = dict(zip(COLUMNS, _shape(model), strict=True))
+    if any(block.feed_forward.experts for block in model.blocks):
+        shape |= {"ffn": 0, "kv_heads": 0}  # tables print either width of an expert model, and heads of a latent one
+    agree = all(value is None or not shape[column] or shape[column] == value for column, value in given.items())
+    return model if agree else None
+
+
+@cache
+def _catalogued(plain: str) -> str:
+    return next((one for one in catalogue.names() if _plain(one) == plain), "")
+
+
+def _plain(name: str) -> str:
+    """A name without what tables write differently: capitals, blanks, hyphens, a release after it."""
+    return re.sub(r"[^a-z0-9.]", "", re.sub(r"\s+2\d\.\d\d\b", "", name.lower()))
+
+
+@cache
+def _shape(model: Model) -> tuple[int, ...]:
+    block = model.blocks[model.pattern[-1]]
+    at = block.attention
+    return model.layers, model.hidden, at.heads, at.kv_heads, block.feed_forward.width, model.vocab
+
+
+def _from_catalogue(model: Model, given: dict[str, int | None]) -> tuple[Model, tuple[str, ...]]:
+    blank = [column for column in COLUMNS if given[column] is None]
+    said = (f"{', '.join(blank)} not published: {model.name} of the catalogue",) if blank else ()
+    return model, said
+
+
+def _built(run: Run, source: Source, given: dict[str, int | None]) -> tuple[Model, tuple[str, ...]]:
+    name, said = run.text("model"), []
+    reported, report = dimensions(name)
+    wanting = {column: value for column, value in reported.items() if given[column] is None}
+    if wanting:
+        said.append(f"{', '.join(wanting)} from {report}")
+    given = {**given, **wanting}
+    style = style_of(name, source)
+    if not style:
+        raise Skip("the shape of the layers is not known: neither source nor name tells")
+    if given["vocab"] is None and source.vocab:
+        given = given | {"vocab": source.vocab}
+        said.append(f"vocabulary {source.vocab:,}")
+    sizes = _sizes(given, style)
+    model = _model(style, run.needed("seq_len", "sequence length"), *sizes)
+    alike = _alike(model)
+    if alike:
+        return alike, (*said, f"{alike.name} of the catalogue has these dimensions")
+    return model, (*said, f"shape of {style}: {styles()[style].says}")
+
+
+def _sizes(given: dict[str, int | None], style: str) -> tuple[int, int, int, int, int, int]:
+    for column in ("heads", "vocab"):
+        if given[column] is None:
+            raise Skip(f"{column} not published")
+    layers, hidden, heads, kv_heads, ffn, vocab = (given[column] or 0 for column in COLUMNS)
+    if not ffn and styles()[style].gated:
+        raise Skip("ffn not published")
+    if hidden % heads:
+        raise Skip(f"{heads} heads do not divide hidden {hidden:,}")
+    if layers > 10_000:
+        raise Skip(f"{layers:,} layers are beyond any model")
+    return layers, hidden, heads, kv_heads or heads, ffn or 4 * hidden, vocab
+
+
+@cache
+def _model(
+    style: str, sequence: int, layers: int, hidden: int, heads: int, kv_heads: int, ffn: int, vocab: int
+) -> Model:
+    """A decoder of one kind of layer."""
+    shape = styles()[style]
+    attention = Attention(heads, kv_heads, hidden // heads, hidden // heads, qkv_bias=shape.bias, out_bias=shape.bias)
+    block = Block("dense", attention, FeedForward(ffn, shape.gated, bias=shape.bias))
+    return Model(
+        f"{style}-l{layers}-h{hidden}", style, hidden, vocab, (block,), (0,) * layers,
+        norm=shape.norm, tied=shape.tied, positions=sequence if shape.positions else 0, dropout=shape.dropout,
+        trained_length=sequence,
+    )  # fmt: skip
+
+
+@cache
+def _alike(model: Model) -> Model | None:
+    """A catalogue model that counts the same: equal dimensions, blocks and ends."""
+    for other in map(catalogue.load, catalogue.names()):
+        same = (_shape(other), other.blocks, other.norm, other.tied, other.dropout) == (
+            _shape(model), model.blocks, model.norm, model.tied, model.dropout,
+        )  # fmt: skip
+        if same and bool(other.positions) == bool(model.positions) and other.positions >= model.positions:
+            return other
+    return None

@@ -1,0 +1,137 @@
+"""What the project knows about measured runs: facts a source, names of accelerators, and its own table of runs.
+
+sources.toml        one block a source: unit and level of its memory, FLOPs convention, engine, what it leaves out
+accelerators.toml   how tables call an accelerator, and its name in the catalogue
+runs.csv            measured runs, a public locator each, under the common header
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from ...quantities import GB, GIB
+
+UNITS: Mapping[str, float] = {"GB": GB, "GiB": GIB}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The facts of one source of measured runs. The defaults are those of a source that is not known."""
+
+    name: str = "a source that is not known"
+    match: str = ""  # pattern of the `source` cell
+    skip: str = ""  # why no row of it is compared; empty: rows are compared
+    engine: str = ""  # empty: fsdp2 where the row says FSDP, else megatron
+    nearest: bool = False  # the engine is the nearest that outlay counts, not the one that ran
+    unit: str = "GiB"  # of peak_mem_gb
+    level: Literal["allocated", "reserved", "nvidia-smi"] = "reserved"  # what peak_mem_gb reads
+    attention: Literal["causal", "full"] = "full"  # keys that its TFLOP/s count
+    flops: Literal["counted", "6N"] = "counted"  # matrix multiplies of the model, or 6 a parameter
+    counts_recompute: bool = False  # its TFLOP/s hold recompute too
+    style: str = ""  # shape of models outside the catalogue; empty: by the name of the model
+    vocab: int = 0  # where the table does not state it
+    precision: str = ""  # the same
+    recompute: str = ""  # the same; "unknown": its rows differ, so a row that does not say is skipped
+    sp: Literal["", "on", "off"] = ""  # sequence parallelism; empty: the row's own words, else on with tp
+    zero: int = -1  # the same; -1: the engine's
+    overlap_tp: bool = False
+    vpp: Mapping[str, int] = field(default_factory=dict, hash=False)  # chunks a rank by pp, where the table has none
+    lighter_ends: bool = False  # first and last stage hold one layer fewer
+    nic_gbit: Mapping[str, float] = field(
+        default_factory=dict, hash=False
+    )  # Gb/s an accelerator between nodes, by its name
+    node: int = 0  # accelerators a node; 0: the catalogue's
+    says: str = ""  # where these facts are from
+    notes: str = ""  # traps
+
+    @property
+    def known(self) -> bool:
+        """Whether the table holds this source."""
+        return bool(self.match)
+
+
+@dataclass(frozen=True)
+class Style:
+    """The shape of a decoder that is known by its dimensions alone."""
+
+    norm: Literal["rms", "layer"]
+    gated: bool
+    bias: bool
+    tied: bool
+    positions: bool
+    dropout: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class Alias:
+    """How tables call an accelerator: its name in the catalogue, or why it has none."""
+
+    match: str
+    name: str = ""
+    why: str = ""
+    note: str = ""
+
+
+OWN = Path(str(files(__name__).joinpath("runs.csv")))
+"""The project's own table of measured runs."""
+
+
+@cache
+def _table(file: str) -> dict[str, Any]:
+    return tomllib.loads(files(__name__).joinpath(file).read_text("utf-8"))
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every source whose facts are known; the first that matches is taken."""
+    return tuple(Source(**entry) for entry in _table("sources.toml")["source"])
+
+
+@cache
+def source_of(text: str) -> Source:
+    """The facts of the source that a row names."""
+    return next((one for one in sources() if re.search(one.match, text, re.IGNORECASE)), Source())
+
+
+@cache
+def styles() -> dict[str, Style]:
+    """The known shapes, by name."""
+    return {name: Style(**entry) for name, entry in _table("sources.toml")["style"].items()}
+
+
+@cache
+def style_of(model: str, source: Source) -> str:
+    """The shape of a model: the source's, else what its name says; empty where neither tells."""
+    by_name = (
+        name for pattern, name in _table("sources.toml")["names"].items() if re.search(pattern, model, re.IGNORECASE)
+    )
+    return source.style or next(by_name, "")
+
+
+def refused(field_name: str, text: str) -> str:
+    """Why rows whose cell says this are never compared; empty where they are."""
+    rules = (rule for rule in _table("sources.toml")["refuse"] if rule["field"] == field_name)
+    return next((str(rule["reason"]) for rule in rules if re.search(rule["match"], text, re.IGNORECASE)), "")
+
+
+def dimensions(model: str) -> tuple[dict[str, int], str]:
+    """Dimensions that a model's own report gives and that tables leave out, and the report."""
+    for entry in _table("sources.toml")["dimensions"]:
+        if re.search(entry["match"], model, re.IGNORECASE):
+            return {key: value for key, value in entry.items() if isinstance(value, int)}, entry["says"]
+    return {}, ""
+
+
+@cache
+def accelerator_of(text: str) -> Alias:
+    """The accelerator that a cell means. A count before it (`8xB200`) is not read."""
+    plain = re.sub(r"^\s*\d+\s*x\s*", "", text, flags=re.IGNORECASE)
+    aliases = (Alias(**entry) for entry in _table("accelerators.toml")["alias"])
+    unknown = Alias("", why="not in the catalogue")
+    return next((one for one in aliases if re.search(one.match, plain, re.IGNORECASE)), unknown)

@@ -1,0 +1,31 @@
+"""What the tests on torch share: eight ranks of which one is real, and no noise from the libraries."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+
+@pytest.fixture(scope="module")
+def eight_ranks() -> Iterator[None]:
+    """A process group of eight in one process: it moves nothing, so collectives can be logged on one machine."""
+    dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def mesh(eight_ranks: None) -> DeviceMesh:
+    """The eight in a row. Made here: a mesh cannot be made of tensors without data."""
+    return init_device_mesh("cpu", (8,))
+
+
+@pytest.fixture
+def bf16() -> Iterator[None]:
+    """Build models in bf16: one on tensors without data cannot be cast afterwards."""
+    torch.set_default_dtype(torch.bfloat16)
+    yield
+    torch.set_default_dtype(torch.float32)

@@ -1,0 +1,242 @@
+"""Small real model code in plain PyTorch, whose kept bytes, exchanges and arithmetic the counts are held against."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+
+class FusedNorm(torch.autograd.Function):
+    """RMS norm as a fused kernel runs it: it keeps its input and one fp32 statistic a token, no copies."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
+        ctx.save_for_backward(x, weight, scale)
+        return (x * scale * weight).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, weight, scale = ctx.saved_tensors
+        unit, inner = x * scale, grad * weight
+        mean = (inner * unit).mean(-1, keepdim=True)
+        back = (scale * (inner - unit * mean)).to(x.dtype)
+        return back, (grad * unit).sum(dim=tuple(range(grad.dim() - 1))).to(weight.dtype), None
+
+
+class Norm(nn.Module):
+    def __init__(self, width: int, fused: bool = True) -> None:
+        super().__init__()
+        self.weight, self.fused = nn.Parameter(torch.ones(width)), fused
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.fused:
+            return FusedNorm.apply(x, self.weight, 1e-5)
+        return functional.rms_norm(x, x.shape[-1:], self.weight, 1e-5)
+
+
+def linear(ins: int, outs: int, bias: bool = False) -> nn.Linear:
+    return nn.Linear(ins, outs, bias=bias)
+
+
+def angles(x: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin of every position and dimension, for tensors of shape (.., positions, dimension)."""
+    turns = torch.outer(torch.arange(x.shape[-2]), 1e-4 ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1]))
+    both = torch.cat((turns, turns), -1)
+    return both.cos().to(x.dtype), both.sin().to(x.dtype)
+
+
+def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    left, right = x.chunk(2, -1)
+    return x * cos + torch.cat((-right, left), -1) * sin
+
+
+class Attention(nn.Module):
+    """Grouped-query attention around a fused core; norms of q and k over one head, or over all heads together."""
+
+    def __init__(
+        self, hidden: int, heads: int, kv_heads: int, rotate: bool = False, bias: bool = False, head_norm: str = "none"
+    ) -> None:
+        super().__init__()
+        self.dim, self.rotate, self.head_norm = hidden // heads, rotate, head_norm
+        keys = kv_heads * self.dim
+        self.q, self.k, self.v = linear(hidden, hidden, bias), linear(hidden, keys, bias), linear(hidden, keys, bias)
+        self.out = linear(hidden, hidden, bias)
+        if head_norm != "none":
+            widths = (self.dim, self.dim) if head_norm == "head" else (hidden, keys)
+            self.q_norm, self.k_norm = map(Norm, widths)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        if self.head_norm == "all":
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = (part.unflatten(-1, (-1, self.dim)).transpose(1, 2) for part in (q, k, v))
+        if self.head_norm == "head":
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.rotate:
+            tables = angles(q)
+            q, k = rotated(q, *tables), rotated(k, *tables)
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+        return self.out(out.transpose(1, 2).flatten(2))
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, hidden: int, width: int) -> None:
+        super().__init__()
+        self.gate, self.up, self.down = linear(hidden, width), linear(hidden, width), linear(width, hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(functional.silu(self.gate(x)) * self.up(x))
+
+
+class Block(nn.Module):
+    """A layer around any attention and feed-forward part: norms before, after or both; in turn, or side by side."""
+
+    def __init__(
+        self,
+        hidden: int,
+        attention: nn.Module,
+        mlp: nn.Module,
+        fused: bool = True,
+        norms: str = "before",
+        parallel: bool = False,
+    ) -> None:
+        super().__init__()
+        before, after = norms != "after", norms != "before"
+        self.attention_norm, self.mlp_norm = ((Norm(hidden, fused) if before else nn.Identity()) for _ in range(2))
+        self.attention_out, self.mlp_out = ((Norm(hidden, fused) if after else nn.Identity()) for _ in range(2))
+        self.attention, self.mlp, self.parallel = attention, mlp, parallel
+
+    def forward(self, x: Tensor) -> Tensor:
+        middle = x + self.attention_out(self.attention(self.attention_norm(x)))
+        return middle + self.mlp_out(self.mlp(self.mlp_norm(x if self.parallel else middle)))
+
+
+class Llama(nn.Module):
+    def __init__(
+        self, hidden: int, layers: int, heads: int, kv_heads: int, width: int, vocab: int, fused: bool = True
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab, hidden)
+        self.layers = nn.ModuleList(
+            Block(hidden, Attention(hidden, heads, kv_heads), SwiGLU(hidden, width), fused) for _ in range(layers)
+        )
+        self.norm, self.head = Norm(hidden, fused), linear(hidden, vocab)
+        self.recompute = False
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False) if self.recompute else layer(x)
+        return self.head(self.norm(x))
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+class Dropout(nn.Module):
+    """Dropout whose mask takes one byte a value, as on a GPU. (On a CPU, F.dropout keeps it in the input's type.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.native_dropout(x, 0.1, True)[0]
+
+
+class EagerAttention(nn.Module):
+    """Attention of 2022: biases, every score written out, dropout on the scores. The causal mask is a buffer."""
+
+    def __init__(self, hidden: int, heads: int, positions: int, recompute: bool = False) -> None:
+        super().__init__()
+        self.dim, self.drop, self.recompute = hidden // heads, Dropout(), recompute
+        self.q, self.k, self.v, self.out = (linear(hidden, hidden, bias=True) for _ in range(4))
+        self.register_buffer("future", torch.ones(positions, positions, dtype=torch.bool).triu(1))
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = (q @ k.transpose(-1, -2) / math.sqrt(self.dim)).masked_fill(self.future, -math.inf)
+        return (self.drop(scores.softmax(-1)) @ v).transpose(1, 2).flatten(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (-1, self.dim)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        out = checkpoint(self.core, q, k, v, use_reentrant=False) if self.recompute else self.core(q, k, v)
+        return self.out(out)
+
+
+class GPTBlock(nn.Module):
+    """A layer of GPT-2 or GPT-3. The norms' weights stay in fp32, so that their statistics are fp32, as on a GPU."""
+
+    def __init__(self, hidden: int, attention: nn.Module, dropout: bool) -> None:
+        super().__init__()
+        self.attention_norm, self.mlp_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.attention = attention
+        self.mlp = nn.Sequential(linear(hidden, 4 * hidden, True), nn.GELU(), linear(4 * hidden, hidden, True))
+        self.drop: Callable[[Tensor], Tensor] = Dropout() if dropout else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.drop(self.attention(self.attention_norm(x)))
+        return x + self.drop(self.mlp(self.mlp_norm(x)))
+
+
+class LatentAttention(nn.Module):
+    """Latent attention in its expanded form. `copied` copies the values out of the matrix they share with the keys."""
+
+    def __init__(
+        self, hidden: int, heads: int, key: int, rope: int, value: int, query: int, latent: int, copied: bool
+    ) -> None:
+        super().__init__()
+        self.heads, self.key, self.rope, self.value, self.latent, self.copied = heads, key, rope, value, latent, copied
+        self.q_down, self.q_norm = linear(hidden, query), Norm(query)
+        self.q_up = linear(query, heads * (key + rope))
+        self.kv_down, self.kv_norm = linear(hidden, latent + rope), Norm(latent)
+        self.kv_up, self.out = linear(latent, heads * (key + value)), linear(heads * value, hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q = self.q_up(self.q_norm(self.q_down(x))).unflatten(-1, (self.heads, -1))
+        q, q_turned = q.split([self.key, self.rope], -1)
+        latent, k_turned = self.kv_down(x).split([self.latent, self.rope], -1)
+        k, v = self.kv_up(self.kv_norm(latent)).unflatten(-1, (self.heads, -1)).split([self.key, self.value], -1)
+        cos, sin = angles(q_turned.transpose(1, 2))
+        tables = cos.unsqueeze(1), sin.unsqueeze(1)
+        turned = rotated(k_turned.unsqueeze(2), *tables).expand(-1, -1, self.heads, -1)
+        q, k = torch.cat((q, rotated(q_turned, *tables)), -1), torch.cat((k, turned), -1)
+        v = v.contiguous() if self.copied else v
+        out = functional.scaled_dot_product_attention(*(part.transpose(1, 2) for part in (q, k, v)), is_causal=True)
+        return self.out(out.transpose(1, 2).flatten(2))
+
+
+def split_tensors(model: Llama, mesh: DeviceMesh, sliced: bool, whole_logits: bool = False) -> None:
+    """Tensor parallelism of torch on a mesh; `sliced` adds sequence parallelism. Logits stay cut, or are made whole."""
+    where = Shard(1) if sliced else Replicate()
+
+    def whole() -> PrepareModuleInput:
+        return PrepareModuleInput(input_layouts=(where,), desired_input_layouts=(Replicate(),))
+
+    columns = ("attention.q", "attention.k", "attention.v", "mlp.gate", "mlp.up")
+    layer = {"attention": whole(), "mlp": whole()} | {name: ColwiseParallel() for name in columns}
+    layer |= {name: RowwiseParallel(output_layouts=where) for name in ("attention.out", "mlp.down")}
+    ends = {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=where),
+        "head": ColwiseParallel(
+            input_layouts=where,
+            output_layouts=Replicate() if whole_logits else Shard(-1),
+            use_local_output=whole_logits,
+        ),
+    }
+    if sliced:
+        layer |= {name: SequenceParallel() for name in ("attention_norm", "mlp_norm")}
+        ends |= {"norm": SequenceParallel()}
+    for block in model.layers:
+        parallelize_module(block, mesh, layer)
+    parallelize_module(model, mesh, ends)
