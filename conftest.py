@@ -5,6 +5,7 @@ is a command, the lines under it are what it prints, and a line `...` stands for
 """
 
 import doctest
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -33,7 +34,14 @@ def console(example: Example) -> str | None:
 def run(command: str) -> str:
     """What a command prints on both streams, in order, without blanks at the end of a line."""
     done = subprocess.run(
-        command, shell=True, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
+        command,
+        shell=True,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "100"},  # answers fold at the width of the terminal
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
     )
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n"
 
