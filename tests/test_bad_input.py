@@ -101,7 +101,6 @@ def codes(capsys: pytest.CaptureFixture[str], words: str | list[str]) -> list[st
         ("hardware h100-smx", "HW001"),
         ("schema bil", "CLI004"),
         ("validate no.csv", "VAL003"),
-        ("validate", "CLI004"),
     ],
 )
 def test_a_bad_question_has_its_code(capsys: pytest.CaptureFixture[str], words: str, code: str) -> None:

@@ -16,11 +16,10 @@ from outlay.cluster.catalogue import (
     clusters,
     convert,
     figures,
-    flops_per_byte,
-    memory_over_link,
     node,
     node_names,
 )
+from outlay.cluster.efficiency import flops_per_byte, memory_over_link
 from outlay.errors import Fault, InputError
 
 MIB = 2**20

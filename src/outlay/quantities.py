@@ -22,6 +22,7 @@ Flops = Annotated[Real, "FLOP"]
 FlopRate = Annotated[Real, "FLOP/s"]
 Bandwidth = Annotated[Real, "B/s"]
 Pace = Annotated[Real, "s/B"]
+Intensity = Annotated[Real, "FLOP/B"]
 
 GB = 1e9
 GIB = 2.0**30

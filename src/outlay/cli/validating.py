@@ -2,7 +2,6 @@
 
 import sys
 
-from ..errors import Fault, InputError
 from .flags import Given
 from .output import tell
 
@@ -10,15 +9,13 @@ INTERRUPTED = 130
 
 
 def validate(given: Given) -> int:
-    """Compare every row of some files with its prediction; a comparison that was stopped keeps what is done."""
+    """Compare rows with their predictions: of the files given, or of the project's own table."""
+    from ..validate import OWN
     from ..validate.predict import compare_files
     from ..validate.progress import Progress
     from ..validate.report import as_json, lines
 
-    files = given.texts("files")
-    if not files:
-        rule = "validate takes CSV files with the header of measured runs"
-        raise InputError(Fault("CLI004", "no file is given", rule, "nothing", "outlay validate runs.csv"))
+    files = given.texts("files") or [OWN]
     progress = Progress(sys.stderr.write) if sys.stderr.isatty() else None
     found = compare_files(files, progress)
     if progress:

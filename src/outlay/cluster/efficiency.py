@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from ..formula import maximum, where
-from ..quantities import Bytes, Count, FlopRate, Flops, Seconds
-from .accelerator import Accelerator
+from ..quantities import Bytes, Count, FlopRate, Flops, Intensity, Seconds
+from .accelerator import Accelerator, Link
 
 
 @dataclass(frozen=True)
@@ -62,3 +62,19 @@ def memory_time(moved: Bytes, here: Rates) -> Seconds:
 def attention_time(work: Flops, moved: Bytes, here: Rates) -> Seconds:
     """The attention core: its arithmetic at its own rate and, where scores are written out, their traffic."""
     return work / here.attention + moved / here.memory + here.launch
+
+
+def flops_per_byte(accelerator: Accelerator) -> Intensity:
+    """Work a byte of memory traffic must carry to keep the matrix units busy: bf16 peak / memory bandwidth.
+
+    Below it a kernel is bound by memory, above it by arithmetic. Source: the roofline, Williams et al. 2009.
+    """
+    return accelerator.bf16_flops / accelerator.memory_bandwidth
+
+
+def memory_over_link(accelerator: Accelerator, link: Link) -> Count:
+    """How many times memory is faster than a link: memory bandwidth / link bandwidth.
+
+    Both as specified, one accelerator, one direction of the link.
+    """
+    return accelerator.memory_bandwidth / link.bandwidth

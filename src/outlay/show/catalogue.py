@@ -5,11 +5,10 @@ from ..cluster.catalogue import (
     accelerator_names,
     cluster,
     figures,
-    flops_per_byte,
-    memory_over_link,
     node,
     node_names,
 )
+from ..cluster.efficiency import flops_per_byte, memory_over_link
 from ..layout.stages import whole
 from ..model.catalogue import entry, load
 from ..quantities import GB

@@ -48,6 +48,7 @@ def explain_lines(quantity: str, step: Step, rungs: tuple[Rung, ...], style: Sty
     lines = [*block(quantity, said.strip(), style), ""]
     for line in step.lines():
         lines += folded("  " + line, style)
+    lines += ["", f"  {quantity} = {step.shown()}"]
     return [*lines, "", *ladder_lines(rungs, style)] if rungs else lines
 
 
@@ -58,15 +59,15 @@ def folded(line: str, style: Style) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     formula, _, sentence = line.partition("  # ")
     lines = _broken(formula, indent, style.width)
-    return [*lines, *_broken(f"{indent}# {sentence}", f"{indent}# ", style.width)] if sentence else lines
+    return [*lines, *_broken(f"{indent}# {sentence}", f"{indent}# ", style.width, (" ",))] if sentence else lines
 
 
-def _broken(text: str, indent: str, width: int) -> list[str]:
-    """Broken at ` = `, then at ` + ` and blanks."""
+def _broken(text: str, indent: str, width: int, marks: tuple[str, ...] = (" = ", " + ", " ")) -> list[str]:
+    """Broken at the last of the first mark that fits: at ` = `, then at ` + ` and blanks."""
     lines = []
     room = max(width, len(indent) + 30)
     while len(text) > room:
-        cut = next((at for mark in (" = ", " + ", " ") if (at := text.rfind(mark, len(indent) + 8, room)) > 0), -1)
+        cut = next((at for mark in marks if (at := text.rfind(mark, len(indent) + 8, room)) > 0), -1)
         if cut < 0:
             break
         lines.append(text[:cut])

@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Any
 
 from ...errors import Fault, InputError, nearest, quoted
-from ...quantities import Count, Real
 from ..accelerator import Accelerator, Cluster, Link
-
-Intensity = Annotated[Real, "FLOP/B"]
 
 MOST = 10_000_000  # accelerators in a cluster: beyond any that exists, and small enough for exact whole numbers
 
@@ -31,6 +28,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "accelerators": {"accelerators": 1.0},
     "price": {"USD/h": 1.0},
 }
+
+HEADER = re.compile(r'^\["?([^"\].]+|(?<=")[^"\]]+)"?\]$', re.MULTILINE)  # of an entry, not of a table inside one
 
 
 @dataclass(frozen=True)
@@ -76,18 +75,18 @@ def convert(value: float, unit: str, measure: str) -> float:
 
 def accelerator_names() -> tuple[str, ...]:
     """The accelerators, as `--on` writes them."""
-    return tuple(_table("accelerators.toml"))
+    return tuple(_sections("accelerators.toml"))
 
 
 def node_names() -> tuple[str, ...]:
     """The node types, as `--on` writes them."""
-    return tuple(_table("nodes.toml"))
+    return tuple(_sections("nodes.toml"))
 
 
 def accelerator(name: str) -> Accelerator:
     """One accelerator by its name, in SI units."""
     name = _known(name, accelerator_names())
-    entry, values = _table("accelerators.toml")[name], _values(figures(name))
+    entry, values = _entry("accelerators.toml", name), _values(figures(name))
     rates = {field.name: values[_words(field.name)] for field in fields(Accelerator) if field.type is float}
     return Accelerator(name=name, title=entry["title"], vendor=entry["vendor"], **rates)
 
@@ -95,7 +94,7 @@ def accelerator(name: str) -> Accelerator:
 def node(name: str) -> Node:
     """One node type by its name, in SI units."""
     name = _known(name, node_names())
-    entry, values = _table("nodes.toml")[name], _values(figures(name))
+    entry, values = _entry("nodes.toml", name), _values(figures(name))
     return Node(
         name=name,
         title=entry["title"],
@@ -110,7 +109,7 @@ def node(name: str) -> Node:
 def figures(name: str) -> tuple[Figure, ...]:
     """Every figure that the catalogue holds of an accelerator or a node type."""
     name = _known(name, (*accelerator_names(), *node_names()))
-    return _figures("accelerators.toml" if name in _table("accelerators.toml") else "nodes.toml", name)
+    return _figures("accelerators.toml" if name in _sections("accelerators.toml") else "nodes.toml", name)
 
 
 def cluster(text: str) -> Cluster:
@@ -132,22 +131,6 @@ def clusters(text: str) -> tuple[Cluster, ...]:
     return tuple(_build(one) for one in parsed)
 
 
-def flops_per_byte(accelerator: Accelerator) -> Intensity:
-    """Work a byte of memory traffic must carry to keep the matrix units busy: bf16 peak / memory bandwidth.
-
-    Below it a kernel is bound by memory, above it by arithmetic. Source: the roofline, Williams et al. 2009.
-    """
-    return accelerator.bf16_flops / accelerator.memory_bandwidth
-
-
-def memory_over_link(accelerator: Accelerator, link: Link) -> Count:
-    """How many times memory is faster than a link: memory bandwidth / link bandwidth.
-
-    Both as specified, one accelerator, one direction of the link.
-    """
-    return accelerator.memory_bandwidth / link.bandwidth
-
-
 @dataclass(frozen=True)
 class _Parsed:
     """One reading of `--on`: its name and count, or what is wrong with them."""
@@ -158,13 +141,22 @@ class _Parsed:
 
 
 @cache
-def _table(file: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files(__package__).joinpath(file).read_text("utf-8"))
+def _sections(file: str) -> dict[str, str]:
+    """The text of each entry. An entry is parsed when it is asked for: to parse all takes longer than to count."""
+    text = files(__package__).joinpath(file).read_text("utf-8")
+    _, *parts = HEADER.split(text)
+    return {name: f'["{name}"]\n{body}' for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+@cache
+def _entry(file: str, name: str) -> dict[str, Any]:
+    entry: dict[str, Any] = tomllib.loads(_sections(file)[name])[name]
+    return entry
 
 
 @cache
 def _figures(file: str, name: str) -> tuple[Figure, ...]:
-    return tuple(_read(_table(file)[name]))
+    return tuple(_read(_entry(file, name)))
 
 
 def _read(entry: Mapping[str, Any], prefix: str = "") -> Iterator[Figure]:
@@ -278,11 +270,11 @@ def _unreadable(text: str) -> Fault:
 
 def _build(parsed: _Parsed) -> Cluster:
     """The cluster of a reading without faults: a node's own figures stand in for those of its accelerator."""
-    of_node = _table("nodes.toml").get(parsed.name, {}) if parsed.name not in accelerator_names() else {}
+    of_node = {} if parsed.name in accelerator_names() else _entry("nodes.toml", parsed.name)
     card = of_node.get("accelerator", parsed.name)
     used = {figure.name: figure for figure in figures(card)}
     used |= {figure.name: figure for figure in _read(of_node) if figure.name != "price"}
-    values, entry = _values(used.values()), _table("accelerators.toml")[card]
+    values, entry = _values(used.values()), _entry("accelerators.toml", card)
     ranks = parsed.count * int(values.get("accelerators", 1))
     network = of_node.get("nic", entry["nic"])["name"]
     return Cluster(
