@@ -41,7 +41,7 @@ CLUSTER = {f"accelerator.{name}": unit for name, unit in ACCELERATOR.items()} | 
 }
 ENGINE = {
     "compute_bytes": "B", "reduce_bytes": "B", "workspace_bytes": "B", "workspace_low": "B", "workspace_high": "B",
-    "step_seconds": "s", "optimizer_traffic": "B",
+    "step_seconds": "s", "optimizer_traffic": "B", "host_memory": "B/s",
 }  # fmt: skip
 RECIPE = dict.fromkeys(("weights", "gradients", "optimizer"), "B")
 CASE = (
@@ -121,6 +121,7 @@ EXAMPLES: dict[str, Any] = {
     "job": case.job,
     "stage": STAGES[1], "busy": STAGES[1], "heavy": STAGES[0], "whole": dressed(AT.whole),
     "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": dressed_rows(), "moves": MOVES["tp"],
+    "core": tuple(row for row in dressed_rows() if type(row) is Attention),
     "rates": speed(), "speed": speed(), "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
     "group": case.dense_replicas.shard,
 }  # fmt: skip

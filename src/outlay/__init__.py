@@ -22,6 +22,7 @@ from .ladder import explain_count
 from .layout.axes import Layout
 from .model.catalogue import find as load_model
 from .model.model import Model
+from .search.plan import Plan, plan
 from .undivided import Parameters, parameters
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Model",
     "OutlayError",
     "Parameters",
+    "Plan",
     "count",
     "explain",
     "explain_count",
@@ -42,4 +44,5 @@ __all__ = [
     "load_engine",
     "load_model",
     "parameters",
+    "plan",
 ]

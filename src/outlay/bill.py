@@ -21,6 +21,7 @@ from .layout.stages import candidates, chunk_sizes, every_stage, whole
 from .memory.activations import recomputed_share
 from .memory.peak import Stages
 from .model.model import Model
+from .quantities import GB
 from .ranges import out_of_range
 from .schedule.bubble import SCHEDULES
 from .stage import StageCosts, stage_costs
@@ -113,6 +114,20 @@ def case_of(
     return Case(model, full_job, cluster, driver, recipe, SCHEDULES[full_layout.schedule], full_layout), assumptions
 
 
+def _hosted(case: Case, total: int) -> tuple[str, ...]:
+    """What offload asks of the hosts, which is not checked."""
+    kept = case.recipe.optimizer * case.layout.offload_optimizer + case.recipe.weights * case.layout.offload_parameters
+    if not kept:
+        return ()
+    share = kept * total / case.cluster.ranks / GB
+    return (f"offload: {share:,.0f} GB of host memory an accelerator, and the host has it (not checked)",)
+
+
+def _recalled(cluster: Cluster) -> tuple[str, ...]:
+    """Figures of the cluster that no source was read for."""
+    return tuple(f"{figure}: recalled, not read from its source" for figure in cluster.unverified)
+
+
 MOST_CHUNKS = 100_000  # a pipeline is laid out chunk by chunk
 
 
@@ -159,7 +174,11 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
         traffic=traffic_of(loaded.stages, counted),
         binds=binds_of(memory, step),
         violations=violations,
-        assumptions=(*assumptions, *(f"{figure}: recalled, not read from its source" for figure in cluster.unverified)),
+        assumptions=(
+            *assumptions,
+            *_hosted(case, owned.total),
+            *(f"{figure}: recalled, not read from its source" for figure in cluster.unverified),
+        ),
         conventions=conventions_of(case),
     )
 

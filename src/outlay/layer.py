@@ -11,7 +11,7 @@ from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates, rates
 from .engines.engine import Engine, KernelSet
 from .engines.tables import kernel_set
-from .formula import each, total
+from .formula import each, maximum, total
 from .job import Job
 from .layout.axes import Layout
 from .layout.sizes import sizes
@@ -50,6 +50,8 @@ class LayerCosts:
     weight_gradient: Seconds
     flops: Flops  # model FLOPs, forward
     core_flops: Flops
+    context_forward: Seconds  # context-parallel exchange that shows, forward
+    context_backward: Seconds
     tp: Exchange
     cp: Exchange
     ep: Exchange
@@ -121,6 +123,22 @@ def sum_sent_backward(moves: tuple[Move, ...], here: Sizes) -> Bytes:
     return total(each(Move.sent_backward, moves, here))
 
 
+def context_forward(
+    moves: tuple[Move, ...], core: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster
+) -> Seconds:
+    """Exposed context-parallel exchange, forward: a ring hides behind the attention core, the other kinds do not."""
+    hidden: Seconds = here["hides"] * sum_forward(core, here, speed)
+    return maximum(sum_time_forward(moves, here, cluster) - hidden, 0)
+
+
+def context_backward(
+    moves: tuple[Move, ...], core: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster
+) -> Seconds:
+    """Exposed context-parallel exchange, backward: the core's own backward pass hides a ring."""
+    hidden: Seconds = here["hides"] * sum_input_gradient(core, here, speed)
+    return maximum(sum_time_backward(moves, here, cluster) - hidden, 0)
+
+
 def entry_bytes(here: Sizes) -> Bytes:
     """The input of one layer: the hidden vectors of a micro-batch's tokens on this rank."""
     return here["value"] * here["S"] * here["hidden"]
@@ -168,6 +186,8 @@ def layer_costs(name: str, all_rows: tuple[Row, ...], here: Sizes, speed: Rates,
         weight_gradient=sum_weight_gradient(work, here, speed),
         flops=sum_flops(work, here),
         core_flops=sum_flops(core, here),
+        context_forward=context_forward(moves["cp"], core, here, speed, cluster),
+        context_backward=context_backward(moves["cp"], core, here, speed, cluster),
         **{axis: _exchange(moves[axis], here, cluster) for axis in AXES},
     )
 

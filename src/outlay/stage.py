@@ -92,6 +92,16 @@ def held_tensor_backward(held: Held) -> Seconds:
     return held.layers * held.costs.tp.backward
 
 
+def held_context_forward(held: Held) -> Seconds:
+    """Exposed context-parallel exchange of the forward pass."""
+    return held.layers * held.costs.context_forward
+
+
+def held_context_backward(held: Held) -> Seconds:
+    """Exposed context-parallel exchange of the backward pass."""
+    return held.layers * held.costs.context_backward
+
+
 def held_expert_forward(held: Held) -> Seconds:
     """Exchange between experts in the forward pass."""
     return held.layers * (held.costs.ep.forward + held.costs.etp.forward)
@@ -211,6 +221,16 @@ class StageCosts:
     def end_backward(self) -> Seconds:
         """Tensor-parallel exchange of the ends, backward."""
         return total(each(held_tensor_backward, self.ends))
+
+    @cached_property
+    def context_forward(self) -> Seconds:
+        """Exposed context-parallel exchange of the layers, forward."""
+        return total(each(held_context_forward, self.layers))
+
+    @cached_property
+    def context_backward(self) -> Seconds:
+        """Exposed context-parallel exchange of the layers, backward."""
+        return total(each(held_context_backward, self.layers))
 
     @cached_property
     def expert_forward(self) -> Seconds:

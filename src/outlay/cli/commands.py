@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .flags import FACE, Flag, Given, Positional, callable_of, question_flags
+from .plan_flags import plan_flags
 
 MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
 AMOUNTS = (
@@ -58,6 +59,10 @@ def _bubble() -> tuple[Flag, ...]:
     return AMOUNTS
 
 
+def _plan() -> tuple[Flag, ...]:
+    return plan_flags()
+
+
 def _explain() -> tuple[Flag, ...]:
     return (*question_flags(), AMOUNTS[1])
 
@@ -83,6 +88,13 @@ COMMANDS = (
         "counting",
         (MODEL,),
         question_flags,
+    ),
+    Command(
+        "plan",
+        "The best layouts of a whole space, proved, and what binds; or the fewest accelerators that do it.",
+        "planning",
+        (MODEL,),
+        _plan,
     ),
     Command("bubble", "Idle time of a pipeline: the share, the duration, the staircase.", "bubble", (), _bubble),
     Command(
@@ -115,9 +127,9 @@ COMMANDS = (
     ),
     Command(
         "schema",
-        "The JSON Schema of inputs (job, layout) and outputs (bill, bubble, validate).",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, validate).",
         "schemas",
-        (Positional("name", "bill, job, layout, bubble or validate"),),
+        (Positional("name", "bill, plan, job, layout, bubble or validate"),),
         _none,
     ),
     Command(

@@ -100,12 +100,15 @@ def _run(words: list[str]) -> int:
 
 def _further(command: Command, given: Given) -> tuple[Fault, ...]:
     """What else is wrong, beside flags that could not be read: so that one run says it all."""
-    if command.module != "counting":
-        return ()
-    from .question import read_question
-
     try:
-        read_question(given)
+        if command.module == "counting":
+            from .question import read_question
+
+            read_question(given)
+        elif command.module == "planning":
+            from .searching import read_search
+
+            read_search(given)
     except InputError as error:
         return error.faults
     return ()

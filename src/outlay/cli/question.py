@@ -74,6 +74,29 @@ class Question:
 def read_question(given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Question:
     """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault."""
     faults = Faults()
+    at = read_task(given, faults, extra, base)
+    layout = _record(Layout, at.asked and at.asked.layout, at.file.get("layout", {}), at.texts, given, faults)
+    clusters = () if at.broken and "on" not in at.texts else read_clusters(at.texts.get("on"), at.asked, faults)
+    faults.stop()
+    assert at.model is not None
+    return Question(at.model, clusters, at.job, layout, at.engine)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every question holds beside its cluster and layout, and the texts that these are still to be read from."""
+
+    model: Model | None
+    job: Job
+    engine: str
+    file: Mapping[str, Any]
+    texts: Mapping[str, Any]
+    asked: Asked | None
+    broken: bool  # MODEL is a printed bill that cannot be read
+
+
+def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Task:
+    """Model, job and engine of a command line, its --config file and, where MODEL is one, a printed bill."""
     file = faults.attempt(_config, given.text("config")) or {}
     faults.add(*(unknown_key(key, KEYS, quoted(given.text("config"))) for key in file if key not in KEYS))
     texts = {
@@ -82,15 +105,10 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
         **(extra or {}),
     }
     found, asked, broken = (None, base, False) if base else _model(texts, faults)
-    job = _record(Job, asked.job if asked else None, file.get("job", {}), texts, given, faults)
-    layout = _record(Layout, asked.layout if asked else None, file.get("layout", {}), texts, given, faults)
-    clusters = () if broken and "on" not in texts else _clusters(texts.get("on"), asked, faults)
+    job = _record(Job, asked and asked.job, file.get("job", {}), texts, given, faults)
     engine = str(texts.get("engine", asked.engine if asked else "megatron"))
     faults.attempt(_engine, engine)
-    faults.stop()
-    model = asked.model if asked else found
-    assert model is not None
-    return Question(model, clusters, job, layout, engine)
+    return Task(asked.model if asked else found, job, engine, file, texts, asked, broken)
 
 
 def _flags(given: Given) -> dict[str, Any]:
@@ -123,7 +141,8 @@ def _record(cls: Any, base: Any, table: Any, texts: Mapping[str, Any], given: Gi
     return replace(base, **values, **dict.fromkeys(free, AUTO))
 
 
-def _clusters(on: Any, asked: Asked | None, faults: Faults) -> tuple[Cluster, ...]:
+def read_clusters(on: Any, asked: Asked | None, faults: Faults) -> tuple[Cluster, ...]:
+    """What --on names; where it is not given, the cluster of a printed bill."""
     from ..cluster.catalogue import clusters
 
     if on is None and asked:

@@ -67,6 +67,7 @@ class Engine:
     recipe: str
     kernels: str
     zero: int  # its usual ZeRO stage
+    zero_stages: tuple[int, ...]  # those it has
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
     compute_bytes: float  # B of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3
@@ -90,5 +91,6 @@ class Engine:
     step_seconds: float  # s, what a step costs besides: gradient norm, scaler, data, Python
     backward_exposed: float  # share of the backward tensor-parallel exchange that is not hidden, without sp
     optimizer_traffic: float  # B a parameter read and written by one optimizer step
+    host_memory: float  # B/s of host memory that an offloaded optimizer step reaches, for one accelerator
     time_band: float  # share of a step's time, up and down
     source: str

@@ -16,7 +16,8 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def _value(entry: Any) -> Any:
-    return entry["value"] if isinstance(entry, dict) and "value" in entry else entry
+    value = entry["value"] if isinstance(entry, dict) and "value" in entry else entry
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _known(kind: str, name: str, code: str) -> dict[str, Any]:

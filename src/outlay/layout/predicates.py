@@ -84,6 +84,14 @@ def recompute_fits(case: Case) -> Flag:
     return few
 
 
+def has_zero(case: Case) -> Flag:
+    """Whether the engine has the ZeRO stage."""
+    result: Flag = False
+    for stage in case.engine.zero_stages:
+        result = result | (case.layout.zero == stage)
+    return result
+
+
 def factors(case: Case) -> str:
     """The degrees that make the world, those above 1: `tp 8 x pp 4 x dp_shard 2`."""
     names = ("tp", "cp", "pp", "dp_replicate", "dp_shard")

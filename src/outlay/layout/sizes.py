@@ -55,6 +55,7 @@ def _attention_sizes(at: Attention, job: Job, layout: Layout) -> dict[str, Count
         "kv_up": heads * (at.head_dim + at.value_dim), "span": job.sequence_length, "keys": keys,
         "counted_keys": keys if job.attention_flops == "causal" else full,
         "ring_kv": where(swapped, 0, k + v), "swap": where(swapped, q + k + v + o, 0),
+        "hides": where(layout.cp_kind == "ring", 1, 0),
     }  # fmt: skip
 
 

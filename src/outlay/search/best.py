@@ -1,6 +1,6 @@
 """The k fastest layouts that fit, kept while blocks go by: only cells under the k-th time so far are looked at."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ class Found:
     seconds: float
     peak: float
     row: int
-    cell: tuple[int, ...] = field(compare=True)
+    cell: int  # of the options of that row
 
 
 class Best:
@@ -32,6 +32,11 @@ class Best:
         """The k-th time so far: what is slower cannot be kept."""
         return self.found[-1].seconds if len(self.found) == self.most else np.inf
 
+    @property
+    def fastest(self) -> float:
+        """The least time so far."""
+        return self.found[0].seconds if self.found else np.inf
+
     def offer(self, peaks: Floats, seconds: Floats, rows: NDArray[np.intp]) -> None:
         """Look at a block: peaks broadcast against seconds, rows along the last axis."""
         fits = peaks <= self.limit
@@ -46,7 +51,8 @@ class Best:
             last = np.partition(flat, self.most - 1)[self.most - 1]
             under = under[flat <= last]
         wide = np.broadcast_to(peaks, seconds.shape)
-        for place in under:
-            at = tuple(int(index) for index in np.unravel_index(place, seconds.shape))
-            self.found.append(Found(float(seconds[at]), float(wide[at]), int(rows[at[-1]]), at[:-1]))
+        width = seconds.shape[-1]
+        for place in under.tolist():
+            at = np.unravel_index(place, seconds.shape)
+            self.found.append(Found(float(seconds[at]), float(wide[at]), int(rows[place % width]), place // width))
         self.found = sorted(self.found)[: self.most]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from .rows import Rows, taken
 from .space import Space
 
 Array = NDArray[Any]
-CELLS = 200_000  # of a block: small enough for the cache, large enough that calls do not matter
+CELLS = 400_000  # of a block: small enough for the cache, large enough that calls do not matter
 OF_COSTS = ("tp", "cp", "ep", "etp", "micro_batch", "sp", "cp_kind", "moe_dispatch")
 
 
@@ -69,6 +70,57 @@ def hoist(case: Case, rows: Layout) -> Hoisted:
     return Hoisted(mapped(table, single), index.ravel())
 
 
+@dataclass(frozen=True)
+class Block:
+    """The counts of a block, rows along the last axis: peaks broadcast against seconds."""
+
+    rows: Array
+    peaks: Array
+    seconds: Array
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A space with its legal rows: what a search goes through."""
+
+    case: Case
+    space: Space
+    rows: Rows
+
+    @cached_property
+    def keys(self) -> Array:
+        """For each row, the key of its options."""
+        if not len(self.rows):
+            return np.empty(0, int)
+        return merged(keys(replace(self.case, layout=self.rows.layout), self.space), self.space)
+
+    @cached_property
+    def layouts(self) -> int:
+        """How many distinct legal layouts there are."""
+        return sum(len(members) * choice(key, self.space).cells for key, members in groups(self.keys))
+
+    def blocks(self, cells: int = CELLS) -> Iterator[Block]:
+        """Every legal layout once, block by block."""
+        hoisted = hoist(self.case, self.rows.layout) if len(self.rows) else None
+        for key, members in groups(self.keys):
+            some = choice(key, self.space)
+            each = max(1, cells // some.cells)
+            for start in range(0, len(members), each):
+                ids = members[start : start + each]
+                assert hoisted is not None
+                yield Block(ids, *count_block(self.case, hoisted, self.rows.layout, ids, some))
+
+    def layout_at(self, row: int, cell: int) -> Layout:
+        """One layout, as Python numbers; an uneven pipeline says its split."""
+        some = choice(int(self.keys[row]), self.space)
+        where = (*(int(at) for at in np.unravel_index(cell, some.shape)), 0)
+        block = with_options(self.case, taken(self.rows.layout, np.asarray([row])), some)
+        picked = {f.name: _number(getattr(block, f.name), where) for f in fields(Layout)} | {"split": ()}
+        if self.case.model.layers % (picked["pp"] * picked["vpp"]) and not self.case.engine.counts_ends:
+            picked["split"] = tuple(chunk_sizes(self.case.model.layers, picked["pp"], picked["vpp"]))
+        return Layout(**picked)
+
+
 def with_options(case: Case, rows: Layout, some: Choice) -> Layout:
     """Rows times options: the layouts of a block, as one layout of broadcastable arrays."""
     at = replace(case, layout=rows)
@@ -77,22 +129,13 @@ def with_options(case: Case, rows: Layout, some: Choice) -> Layout:
         "dp_shard": shard,
         "dp_replicate": rows.dp_shard / shard,
         "recompute": some.recompute,
-        "recompute_layers": ceil(some.quarters * longest_stage(at)),
+        "recompute_layers": ceil(some.recomputed * longest_stage(at) / some.parts),
         "overlap_tp": some.overlap_tp,
         "zero": some.zero,
         "offload_optimizer": some.offload_optimizer,
         "overlap_dp": some.overlap_dp,
     }
     return joined(rows, **changed)
-
-
-@dataclass(frozen=True)
-class Block:
-    """The counts of a block, rows along the last axis: peaks broadcast against seconds."""
-
-    rows: Array
-    peaks: Array
-    seconds: Array
 
 
 def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Choice) -> tuple[Array, Array]:
@@ -106,46 +149,10 @@ def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Ch
     return np.asarray(peak(stages, asked)), np.broadcast_to(seconds, (*some.shape, len(ids)))
 
 
-def grouped(case: Case, space: Space, rows: Rows) -> Array:
-    """For each row, the key of its options."""
-    return merged(keys(replace(case, layout=rows.layout), space), space)
-
-
-def blocks(case: Case, space: Space, rows: Rows, cells: int = CELLS) -> Iterator[Block]:
-    """Every legal layout of the space once, block by block."""
-    if not len(rows):
-        return
-    hoisted = hoist(case, rows.layout)
-    for key, members in groups(grouped(case, space, rows)):
-        some = choice(key, space)
-        each = max(1, cells // some.cells)
-        for start in range(0, len(members), each):
-            ids = members[start : start + each]
-            yield Block(ids, *count_block(case, hoisted, rows.layout, ids, some))
-
-
-def layouts_of(case: Case, space: Space, rows: Rows) -> int:
-    """How many distinct legal layouts the space has, without counting their costs."""
-    if not len(rows):
-        return 0
-    return sum(len(members) * choice(key, space).cells for key, members in groups(grouped(case, space, rows)))
-
-
-def layout_at(case: Case, space: Space, rows: Rows, row: int, cell: tuple[int, ...]) -> Layout:
-    """One layout of the space, as Python numbers; an uneven pipeline says its split."""
-    key = int(grouped(case, space, rows)[row])
-    block = with_options(case, taken(rows.layout, np.asarray([row])), choice(key, space))
-    picked = {f.name: _number(getattr(block, f.name), cell) for f in fields(Layout)} | {"split": ()}
-    if case.model.layers % (picked["pp"] * picked["vpp"]) and not case.engine.counts_ends:
-        picked["split"] = tuple(chunk_sizes(case.model.layers, picked["pp"], picked["vpp"]))
-    return Layout(**picked)
-
-
-def _number(part: Any, cell: tuple[int, ...]) -> Any:
+def _number(part: Any, where: tuple[int, ...]) -> Any:
     """One cell of a field, as a Python value; whole numbers as whole numbers."""
     if not isinstance(part, np.ndarray):
         return int(part) if isinstance(part, float) and part == int(part) else part
-    part = part.reshape([1] * (len(cell) + 1 - part.ndim) + list(part.shape))
-    index = tuple(min(at, size - 1) for at, size in zip((*cell, 0), part.shape, strict=True))
-    value = part[index].item()
+    part = part.reshape([1] * (len(where) - part.ndim) + list(part.shape))
+    value = part[tuple(min(at, size - 1) for at, size in zip(where, part.shape, strict=True))].item()
     return int(value) if isinstance(value, float) and value == int(value) else value

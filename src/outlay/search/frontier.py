@@ -17,7 +17,7 @@ class Point:
     peak: float
     seconds: float
     row: int
-    cell: int
+    cell: int  # of the options of that row
 
 
 class Frontier:
@@ -36,7 +36,7 @@ class Frontier:
         if not places.size:
             return
         width = seconds.shape[-1]
-        memory = _at(peaks, seconds.shape, places)
+        memory = np.broadcast_to(peaks, seconds.shape)[np.unravel_index(places, seconds.shape)]
         found = np.column_stack([memory, seconds.ravel()[places], rows[places % width], places // width])
         self.points = staircase(np.concatenate([self.points, found]))
         self._tighten()
@@ -50,13 +50,6 @@ class Frontier:
     def found(self) -> list[Point]:
         """The frontier, least memory first."""
         return [Point(float(peak), float(seconds), int(row), int(cell)) for peak, seconds, row, cell in self.points]
-
-
-def _at(peaks: Floats, shape: tuple[int, ...], places: NDArray[np.intp]) -> Floats:
-    """Values of a smaller array at flat places of the shape that it broadcasts to."""
-    index = np.unravel_index(places, shape)
-    picked: Floats = peaks[tuple(part if size > 1 else 0 for part, size in zip(index, peaks.shape, strict=True))]
-    return picked
 
 
 def staircase(points: Floats) -> Floats:

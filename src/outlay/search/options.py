@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ class Choice:
     """One list of options, each an array along its own axis before the rows."""
 
     recompute: Array
-    quarters: Array  # of a stage's layers, recomputed in full
+    recomputed: Array  # parts of a stage's layers, recomputed in full
+    parts: int  # that a stage's layers are divided into
     overlap_tp: Array
     zero: Array
     hybrid: Array  # shards stay inside a scale-up domain
@@ -63,7 +64,7 @@ def keys(case: Case, space: Space) -> Array:
     """One number a row; rows with the same number have the same options. `case.layout` holds the rows."""
     at = case.layout
     held = longest_stage(case)
-    parts = np.minimum(held, space.quarters)
+    parts = np.minimum(held, space.parts)
     replicas = (at.replicas > 1) | (at.edp > 1)
     hidden = (at.tp > 1) & ((at.sliced > 1) | (case.engine.name == "fsdp2"))
     shard = hybrid_shard(case)
@@ -73,19 +74,20 @@ def keys(case: Case, space: Space) -> Array:
 
 
 def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
-    """Kinds of recompute; shares of a stage's layers, no more of them than layers, so that each is another number."""
-    plain = [(kind, 0.0) for kind, quarter in space.recompute if not quarter]
-    wanted = [quarter / space.quarters for _, quarter in space.recompute if quarter]
-    counts = sorted({-int(-share * parts // 1) for share in wanted})
-    return [*plain, *(("full", count / parts) for count in counts)]
+    """Kinds of recompute, and under `full` how many `parts` of a stage's layers: each another number of layers."""
+    plain = [(kind, 0.0) for kind, part in space.recompute if not part]
+    wanted = [part / space.parts for _, part in space.recompute if part]
+    counts = sorted({ceil(share * parts - 1e-9) for share in wanted})
+    return [*plain, *(("full", float(count)) for count in counts)]
 
 
 @lru_cache(maxsize=256)
-def _lists(key: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: tuple[Any, ...]) -> Choice:
+def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: tuple[Any, ...]) -> Choice:
     overlap_tp, overlap_dp, offload = rest
     return Choice(
         recompute=along(0, [kind for kind, _ in recompute]),
-        quarters=along(0, [share for _, share in recompute]),
+        recomputed=along(0, [count for _, count in recompute]),
+        parts=parts,
         overlap_tp=along(1, overlap_tp),
         zero=along(2, [float(stage) for stage, _ in zero]),
         hybrid=along(2, [inside for _, inside in zero]),
@@ -99,7 +101,7 @@ def choice(key: int, space: Space) -> Choice:
     parts, hidden, replicas, hybrid = key // 8, key & 4, key & 2, key & 1
     zero = [pair for pair in space.zero if hybrid or not pair[1]] or list(space.zero[:1])
     return _lists(
-        key,
+        parts,
         tuple(_recompute(space, parts)),
         tuple(zero if replicas else zero[:1]),
         (

@@ -40,7 +40,7 @@ def _product(space: Space, ranks: int) -> Layout:
         shape = [-1 if place == other else 1 for other in range(len(DEGREES))]
         cells[name] = (values.astype(float) if values.dtype.kind in "iu" else values).reshape(shape)
     left = np.floor(ranks / (cells["tp"] * cells["cp"] * cells["pp"]))
-    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1)} | dict(space.fixed)))
+    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1)}))
 
 
 def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int) -> tuple[Array, dict[str, int]]:

@@ -10,6 +10,8 @@ from outlay import __version__
 
 from ..bill import Bill
 from ..items import Item, Memory, Step, TrafficItem
+from ..model.model import Model
+from ..undivided import Parameters
 
 Record = dict[str, Any]
 
@@ -86,10 +88,14 @@ def traffic(of: tuple[TrafficItem, ...]) -> Record:
 
 
 def model(of: Bill) -> Record:
+    """The model of a bill."""
+    return shape(of.model, of.parameters)
+
+
+def shape(of: Model, owned: Parameters) -> Record:
     """The model's counts, and its whole shape, from which it can be read back."""
-    owned = of.parameters
     counts = {"total": owned.total, "active": owned.active, "embedding": owned.embedding, "mtp": owned.mtp}
-    return {"name": of.model.name, "parameters": counts, "shape": plain(of.model)}
+    return {"name": of.name, "parameters": counts, "shape": plain(of)}
 
 
 def record(of: Bill) -> Record:

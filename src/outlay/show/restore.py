@@ -32,8 +32,23 @@ def is_bill(value: object) -> bool:
     return isinstance(value, Mapping) and str(value.get("schema", "")).startswith("outlay.")
 
 
+def bill_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record itself, or the bill of a plan's best layout; where nothing fits, that of the smallest."""
+    if record.get("schema") != "outlay.plan.1":
+        return record
+    best = record.get("best")
+    first = best[0] if isinstance(best, list) and best else record.get("smallest")
+    bill = first.get("bill") if isinstance(first, Mapping) else None
+    if not isinstance(bill, Mapping):
+        rule = "a plan stands for the bill of its best layout"
+        fix = "outlay plan ... with a wider space, --json > plan.json"
+        raise InputError(Fault("CFG004", "this plan holds no layout", rule, "no bill in best or smallest", fix))
+    return bill
+
+
 def restore(record: Mapping[str, Any]) -> Asked:
-    """The question in a bill. Raises InputError with every field that cannot be read."""
+    """The question in a bill, or in a plan's best. Raises InputError with every field that cannot be read."""
+    record = bill_of(record)
     missing = [name for name in PARTS if name not in record]
     if str(record.get("schema")) != "outlay.bill.1" or missing:
         got = f"schema {quoted(record.get('schema'))}" + (f", without {', '.join(missing)}" if missing else "")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from ..bill import Bill, Violation
 from ..errors import Fault
+from ..model.model import Model
 from ..quantities import GIB
+from ..undivided import Parameters
 from .answer import (
     binds_line,
     colour_of,
@@ -64,11 +66,15 @@ def subject_lines(bill: Bill, style: Style) -> list[str]:
 
 
 def model_text(bill: Bill) -> str:
+    """The model of a bill."""
+    return model_words(bill.model, bill.parameters)
+
+
+def model_words(model: Model, owned: Parameters) -> str:
     """The model's name and parameters; with experts, those a token reaches too."""
-    owned = bill.parameters
     active = f", {short(owned.active)} active a token" if owned.active != owned.total else ""
     extra = f"; {short(owned.mtp)} in multi-token prediction beside it" if owned.mtp else ""
-    return f"{safe(bill.model.name)}: {short(owned.total)} parameters{active}{extra}"
+    return f"{safe(model.name)}: {short(owned.total)} parameters{active}{extra}"
 
 
 def violation_lines(violations: Sequence[Violation], style: Style) -> list[str]:
@@ -102,20 +108,30 @@ def _part(key: str, text: str, style: Style) -> list[str]:
 
 def loud_lines(bill: Bill, style: Style) -> list[str]:
     """An assumption that changes the whole answer is said at the top, not at the end."""
-    loud = [text for text in bill.assumptions if text.startswith(LOUD)]
+    return loud_notes(bill.assumptions, style)
+
+
+def loud_notes(assumptions: Sequence[str], style: Style) -> list[str]:
+    """The loud ones among some assumptions."""
+    loud = [text for text in assumptions if text.startswith(LOUD)]
     return [line for text in loud for line in block("NOTE", text, style, "1;33")]
 
 
 def closing_lines(bill: Bill, style: Style, more: str = "") -> list[str]:
     """What was assumed, by which conventions it was counted, and where to go from here."""
-    quiet = [safe(text) for text in bill.assumptions if not text.startswith(LOUD)]
     counts = [f"{name.replace('_', ' ')}: {text}" for name, text in bill.conventions.items()]
     onward = more or "outlay explain memory.activations ...   |   outlay traffic ...   |   --json"
     return [
-        *(block("ASSUMED", "; ".join(quiet), style) if quiet else []),
+        *assumed_lines(bill.assumptions, style),
         *block("COUNTS", "; ".join(counts), style),
         *block("MORE", onward, style),
     ]
+
+
+def assumed_lines(assumptions: Sequence[str], style: Style) -> list[str]:
+    """What was assumed, less what was said loudly."""
+    quiet = [safe(text) for text in assumptions if not text.startswith(LOUD)]
+    return block("ASSUMED", "; ".join(quiet), style) if quiet else []
 
 
 def scaling_lines(bills: Sequence[Bill], style: Style) -> list[str]:

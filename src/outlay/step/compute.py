@@ -32,10 +32,11 @@ def flops_share(flops: Flops, seconds: Seconds, ranks: Count, rate: FlopRate) ->
 
 
 def optimizer_seconds(stage: StageCosts, case: Case) -> Seconds:
-    """One optimizer step on this rank's share: memory traffic; over the host link for what is offloaded."""
+    """One optimizer step on this rank's share: memory traffic; what is offloaded crosses to the host and runs there."""
     own: Params = stage.dense_parameters / case.optimizer_cut + stage.expert_parameters / case.expert_optimizer_cut
     reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
     near: Seconds = own * (case.engine.optimizer_traffic / reached)
     moved: Bytes = case.recipe.gradients + case.engine.compute_bytes
-    away: Seconds = own * (moved / case.cluster.accelerator.host_bandwidth)
+    crossed: Seconds = moved / case.cluster.accelerator.host_bandwidth
+    away: Seconds = own * (crossed + case.engine.optimizer_traffic / case.engine.host_memory)
     return near + (away - near) * case.layout.offload_optimizer

@@ -1,9 +1,9 @@
 """What of an exchange shows: each axis's collectives less what hides behind compute."""
 
-from ..formula import each, maximum, total, where
+from ..formula import maximum, where
 from ..layout.case import Case
 from ..quantities import Count, Seconds, Share
-from ..stage import Held, StageCosts
+from ..stage import StageCosts
 
 
 def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
@@ -17,22 +17,10 @@ def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
     return shown * (once + recomputed * stage.tensor_forward)
 
 
-def held_context_forward(held: Held, ring: Count) -> Seconds:
-    """Exposed context-parallel exchange, forward: a ring hides behind the attention core."""
-    return held.layers * maximum(held.costs.cp.forward - ring * held.costs.core_forward, 0)
-
-
-def held_context_backward(held: Held, ring: Count) -> Seconds:
-    """Exposed context-parallel exchange, backward: the core's backward pass is longer, and hides twice as much."""
-    return held.layers * maximum(held.costs.cp.backward - 2 * ring * held.costs.core_forward, 0)
-
-
-def context_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
-    """Exposed context-parallel exchange of one micro-batch on one stage; only a ring hides."""
-    ring: Count = where(case.layout.cp_kind == "ring", 1, 0)
-    forward: Seconds = total(each(held_context_forward, stage.layers, ring))
-    once: Seconds = forward + total(each(held_context_backward, stage.layers, ring))
-    return once + recomputed * forward
+def context_seconds(stage: StageCosts, recomputed: Share) -> Seconds:
+    """Exposed context-parallel exchange of one micro-batch on one stage."""
+    once: Seconds = stage.context_forward + stage.context_backward
+    return once + recomputed * stage.context_forward
 
 
 def expert_seconds(stage: StageCosts, recomputed: Share) -> Seconds:

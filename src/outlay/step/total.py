@@ -18,7 +18,7 @@ def pass_seconds(stage: StageCosts, case: Case) -> Seconds:
     return total(
         arithmetic=kernel_seconds(stage),
         recompute=recompute_seconds(stage, recomputed, case.layout),
-        context=context_seconds(stage, recomputed, case),
+        context=context_seconds(stage, recomputed),
         expert=expert_seconds(stage, recomputed),
         offload=stage_offload(stage, recomputed, case),
         tensor=tensor_seconds(stage, recomputed, case),

@@ -1,0 +1,245 @@
+"""plan(): every layout of a space counted, the best of them billed, and what makes the answer one to act on."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..bill import Bill, case_of, count
+from ..cluster.accelerator import Cluster
+from ..engines.engine import Engine
+from ..job import Job
+from ..layout.axes import Layout
+from ..layout.case import Case
+from ..memory.peak import peak_bytes
+from ..model.model import Model
+from .best import Best
+from .blocks import Grid
+from .empty import Emptied, emptied
+from .frontier import Frontier
+from .narrow import narrow
+from .rows import legal_rows
+from .space import Space, Width, declare
+
+Progress = Callable[[int, int, float], None]  # counted, legal, best seconds so far
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One layout of the answer, and its bill."""
+
+    layout: Layout
+    bill: Bill
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A layout that no other beats on both memory and time."""
+
+    peak_bytes: float
+    seconds: float
+    layout: Layout
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The best of a plainer kind of layout, for comparison; None where the kind has no legal layout."""
+
+    name: str
+    ranked: Ranked | None
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """How many layouts a rule was the first to reject."""
+
+    rule: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was searched: space = illegal + duplicates + legal; legal = counted + pruned; counted holds did_not_fit."""
+
+    space: int
+    illegal: int
+    duplicates: int
+    legal: int
+    pruned: int
+    counted: int
+    did_not_fit: int
+    seconds: float
+    layouts_per_second: float
+    proved: bool
+    gap: float  # of the best time over the least it could be; 0 where all was counted
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ranked answer."""
+
+    model: Model
+    job: Job
+    cluster: Cluster
+    engine: Engine
+    space: Space
+    best: tuple[Ranked, ...]
+    frontier: tuple[FrontierPoint, ...]
+    baselines: tuple[Baseline, ...]
+    rejected: tuple[Rejection, ...]
+    search: Search
+    smallest: Ranked | None  # where nothing fits: the layout that needs least
+    emptied: Emptied | None  # where no layout is legal: why
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Peaks up to which a layout surely fits, and may fit."""
+
+    fits: float
+    tight: float
+
+
+def limits(case: Case) -> Limits:
+    """The verdicts as bounds on the peak: the buffers' band grows with what is allocated, so each is one number."""
+    accelerator, engine = case.cluster.accelerator, case.engine
+    usable = accelerator.memory_bytes - accelerator.context_bytes - case.job.reserved_bytes
+    surely = (usable - engine.workspace_high) / (1 + engine.slack_high)
+    perhaps = (usable - engine.workspace_low) / (1 + engine.slack_low)
+    return Limits(float(peak_bytes(surely, engine)), float(peak_bytes(perhaps, engine)))
+
+
+@dataclass
+class Found:
+    """What a search has kept so far."""
+
+    best: Best
+    frontier: Frontier
+    least: Best  # the smallest peak, whatever its time
+    counted: int = 0
+    whole: bool = False
+
+
+def sweep(grid: Grid, most: int, progress: Progress | None = None) -> Found:
+    """Count every layout block by block. Ctrl-C keeps what was found."""
+    bounds = limits(grid.case)
+    found = Found(Best(most, bounds.fits), Frontier(bounds.tight), Best(1, np.inf))
+    try:
+        for block in grid.blocks():
+            found.best.offer(block.peaks, block.seconds, block.rows)
+            found.frontier.offer(block.peaks, block.seconds, block.rows)
+            if not found.best.found:
+                found.least.offer(*_turned(block.peaks, block.seconds), block.rows)
+            found.counted += block.seconds.size
+            if progress:
+                progress(found.counted, grid.layouts, found.best.fastest)
+        found.whole = True
+    except KeyboardInterrupt:
+        pass
+    return found
+
+
+def _turned(peaks: Any, seconds: Any) -> tuple[Any, Any]:
+    """Seconds and peaks with their roles exchanged, to look for the least peak."""
+    return seconds, np.broadcast_to(peaks, seconds.shape)
+
+
+def asked(model: Model, job: Job, cluster: Cluster, engine: Engine | str) -> tuple[Case, tuple[str, ...]]:
+    """The case that a search varies, its job complete, and what was assumed of the job."""
+    case, assumptions = case_of(model, job, cluster, Layout(), engine)
+    of_layout = case_of(model, case.job, cluster, Layout(), engine)[1]
+    said = (text for text in assumptions if text not in of_layout or text.startswith("engine"))
+    return case, (*said, *model.notes)
+
+
+def plan(
+    model: Model,
+    job: Job,
+    cluster: Cluster,
+    engine: Engine | str = "megatron",
+    *,
+    width: Width = "wide",
+    best: int = 20,
+    progress: Progress | None = None,
+    **narrowed: tuple[Any, ...],
+) -> Plan:
+    """The best layouts of a declared space, proved in the refined objective.
+
+    `narrowed` keeps only these values of a field: `tp=(1, 2, 4, 8)`. Raises InputError for what cannot be read.
+    """
+    start = time.perf_counter()
+    case, assumptions = asked(model, job, cluster, engine)
+    space = narrow(declare(model, case.job, cluster, case.engine, width), **narrowed)
+    grid = Grid(case, space, legal_rows(case, space))
+    found = sweep(grid, best, progress)
+    seconds = time.perf_counter() - start
+    billed = tuple(_billed(grid, each.row, each.cell) for each in found.best.found)
+    least = found.least.found[:1] if not billed else []
+    return Plan(
+        model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=billed,
+        frontier=_frontier(grid, found.frontier),
+        baselines=baselines(case, width),
+        rejected=tuple(Rejection(rule, count) for rule, count in grid.rows.rejected.items()),
+        search=_search(grid, found, seconds),
+        smallest=_billed(grid, least[0].row, least[0].cell) if least else None,
+        emptied=None if len(grid.rows) else emptied(case, space, grid.rows),
+        assumptions=assumptions,
+    )  # fmt: skip
+
+
+def _billed(grid: Grid, row: int, cell: int) -> Ranked:
+    layout, case = grid.layout_at(row, cell), grid.case
+    return Ranked(layout, count(case.model, case.job, case.cluster, layout, case.engine))
+
+
+def _frontier(grid: Grid, frontier: Frontier) -> tuple[FrontierPoint, ...]:
+    fits = limits(grid.case).fits
+    return tuple(
+        FrontierPoint(point.peak, point.seconds, grid.layout_at(point.row, point.cell), point.peak <= fits)
+        for point in frontier.found()
+    )
+
+
+def _search(grid: Grid, found: Found, seconds: float) -> Search:
+    illegal = sum(grid.rows.rejected.values())
+    return Search(
+        space=grid.space.size,
+        illegal=illegal,
+        duplicates=grid.space.size - illegal - grid.layouts,
+        legal=grid.layouts,
+        pruned=grid.layouts - found.counted,
+        counted=found.counted,
+        did_not_fit=found.counted - found.best.fitting,
+        seconds=seconds,
+        layouts_per_second=found.counted / seconds,
+        proved=found.whole,
+        gap=0.0 if found.whole else float("inf"),
+    )
+
+
+PLAIN: dict[str, tuple[Any, ...]] = {"tp": (1,), "cp": (1,), "pp": (1,), "ep": (1,), "etp": (1,), "vpp": (1,)}
+KINDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "data parallel": PLAIN | {"zero": (0,), "hybrid": (False,)},
+    "FSDP": PLAIN | {"zero": (3,), "hybrid": (False,)},
+    "best without a pipeline": {"pp": (1,), "vpp": (1,)},
+}
+
+
+def baselines(case: Case, width: Width) -> tuple[Baseline, ...]:
+    """Plain data parallel, FSDP, and the best without a pipeline, whatever narrows the plan itself."""
+    space = declare(case.model, case.job, case.cluster, case.engine, width)
+    return tuple(Baseline(name, _best_of(case, narrow(space, **kind))) for name, kind in KINDS.items())
+
+
+def _best_of(case: Case, space: Space) -> Ranked | None:
+    """The fastest that fits; where none does, the one that needs least."""
+    if not space.zero:
+        return None
+    grid = Grid(case, space, legal_rows(case, space))
+    found = sweep(grid, 1)
+    kept = found.best.found or found.least.found
+    return _billed(grid, kept[0].row, kept[0].cell) if kept else None

@@ -1,0 +1,255 @@
+"""A search against brute force: the same layouts one by one, each by the scalar formulas and the scalar rules."""
+
+from dataclasses import replace
+from itertools import product
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models import DEEPSEEK_V3, LLAMA_8B, LLAMA_70B, MIXTRAL
+from outlay import InputError, Job, Layout, load_cluster
+from outlay.bill import Loaded, load
+from outlay.layout.axes import ALONE
+from outlay.layout.case import Case
+from outlay.layout.predicates import longest_stage, no_empty_chunk
+from outlay.layout.rules import rules_of
+from outlay.layout.stages import chunk_sizes
+from outlay.memory.peak import peak, peak_of
+from outlay.schedule.bubble import SCHEDULES
+from outlay.search.blocks import Grid
+from outlay.search.frontier import staircase
+from outlay.search.lists import count_list
+from outlay.search.narrow import narrow
+from outlay.search.plan import Plan, asked, limits, plan, sweep
+from outlay.search.rows import legal_rows
+from outlay.search.space import Space, declare
+from outlay.step.total import step_seconds
+
+SMALL = (
+    (LLAMA_8B, "8xa100-sxm-80", 2048, 24),
+    (LLAMA_70B, "64xh100-sxm", 4096, 96),
+    (MIXTRAL, "16xh100-sxm", 2048, 32),
+    (DEEPSEEK_V3, "64xh200-sxm", 2048, 64),
+)
+
+
+def some(random: np.random.Generator, values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+    """A few of some values, in their order."""
+    kept = sorted(random.choice(len(values), min(len(values), int(random.integers(1, most + 1))), replace=False))
+    return tuple(values[index] for index in kept)
+
+
+def small_space(seed: int) -> tuple[Case, Space]:
+    """A random question, and a random narrow space of a few hundred combinations."""
+    random = np.random.default_rng(seed)
+    model, on, seq, batch = SMALL[seed % len(SMALL)]
+    case, _ = asked(model, Job(seq, batch), load_cluster(on), "fsdp2" if seed % 5 == 4 else "megatron")
+    space = declare(model, case.job, case.cluster, case.engine)
+    lists = {name: (1, *some(random, values[1:], 1)) for name, values in space.degrees.items() if len(values) > 1}
+    lists["tp"], lists["pp"] = some(random, space.degrees["tp"][:4], 2), some(random, space.degrees["pp"][:5], 2)
+    lists["sp"] = (True,) if seed % 3 else (False, True)
+    lists["vpp"] = (1, 2) if seed % 2 else (1,)
+    lists["schedule"] = some(random, space.schedules, 2)
+    lists["recompute"] = some(random, ("none", "selective", "full"), 2)
+    lists["zero"] = some(random, tuple({stage for stage, _ in space.zero}), 2)
+    lists["offload_optimizer"] = some(random, (0.0, 0.5, 1.0), 1)
+    return case, few(case, narrow(space, **lists))
+
+
+def few(case: Case, space: Space, most: int = 160) -> Space:
+    """The space with options dropped until it is small enough to be counted one by one."""
+    for name in ("recompute", "zero", "overlap_dp", "overlap_tp", "schedules"):
+        if Grid(case, space, legal_rows(case, space)).layouts > most:
+            space = replace(space, **{name: getattr(space, name)[-1:]})
+    return space
+
+
+def hybrid_shard(case: Case) -> int:
+    """dp_shard where shards stay inside a scale-up domain."""
+    at = case.layout
+    return max(1, min(at.dp_shard, case.cluster.inside.size // (at.tp * at.cp)))
+
+
+def combinations(case: Case, space: Space) -> list[Layout]:
+    """Every layout of a space, written out without the search's own machinery."""
+    found = []
+    names = tuple(space.degrees)
+    for values in product(*space.degrees.values()):
+        degrees = dict(zip(names, values, strict=True))
+        left = case.cluster.ranks // (degrees["tp"] * degrees["cp"] * degrees["pp"])
+        for schedule in space.schedules:
+            split = ()
+            if case.model.layers % (degrees["pp"] * degrees["vpp"]) and not case.engine.counts_ends:
+                split = tuple(chunk_sizes(case.model.layers, degrees["pp"], degrees["vpp"]))
+            row = replace(ALONE, **degrees, dp_shard=max(1, left), schedule=schedule, split=split)
+            if legal(replace(case, layout=row)):
+                found += options(replace(case, layout=row), space)
+    return found
+
+
+def legal(case: Case) -> bool:
+    """Every rule, one by one; an uneven split is given, so the rule that asks for one is content."""
+    case = replace(case, schedule=SCHEDULES[case.layout.schedule], layout=replace(case.layout, zero=case.engine.zero))
+    return all(bool(rule.legal(case)) for rule in rules_of(case.engine.name)) and bool(no_empty_chunk(case))
+
+
+def options(case: Case, space: Space) -> list[Layout]:
+    """Every option of one legal row; where one changes nothing, the first of its values."""
+    at, held = case.layout, int(longest_stage(case))
+    replicas = at.replicas > 1 or at.edp > 1
+    parts = min(held, space.parts)
+    shares = {part / space.parts for _, part in space.recompute if part}
+    layers = {"none": {0}, "selective": {0}, "full": {ceil(share * parts - 1e-9) for share in shares}}
+    recompute = {(kind, ceil(count * held / parts)) for kind, _ in space.recompute for count in layers[kind]}
+    shard = hybrid_shard(case)
+    splits = at.dp_shard % shard == 0 and shard < at.dp_shard and shard * at.cp > 1
+    zero = [pair for pair in space.zero if splits or not pair[1]] or list(space.zero[:1])
+    hides = at.tp > 1 and (at.sp or case.engine.name == "fsdp2")
+    return [
+        replace(
+            at, recompute=kind, recompute_layers=count, zero=stage,
+            dp_shard=shard if inside else at.dp_shard, dp_replicate=at.dp_shard // shard if inside else 1,
+            overlap_tp=tp, overlap_dp=dp, offload_optimizer=offload,
+        )
+        for (kind, count), (stage, inside), tp, dp, offload in product(
+            sorted(recompute), zero if replicas else zero[:1],
+            space.overlap_tp if hides else space.overlap_tp[:1],
+            space.overlap_dp if replicas else space.overlap_dp[:1], space.offload_optimizer,
+        )
+        if not (at.sp and at.tp == 1) and not (at.schedule == "gpipe" and at.pp == 1)
+    ]  # fmt: skip
+
+
+def scalar(case: Case, layout: Layout) -> tuple[float, float]:
+    """Peak and step of one layout, by the scalar formulas."""
+    at: Loaded = load(replace(case, layout=layout, schedule=SCHEDULES[layout.schedule]))
+    return float(peak(at.stages, at.case)), float(step_seconds(at.stages, at.whole, at.case))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_best_20_and_frontier_are_those_of_brute_force(seed: int) -> None:
+    case, space = small_space(seed)
+    grid = Grid(case, space, legal_rows(case, space))
+    found = sweep(grid, 20)
+    every = [scalar(case, layout) for layout in combinations(case, space)]
+
+    assert len(every) == len(set(combinations(case, space))) == grid.layouts == found.counted
+    bounds = limits(case)
+    fitting = sorted(seconds for peak_bytes, seconds in every if peak_bytes <= bounds.fits)
+    np.testing.assert_allclose([each.seconds for each in found.best.found], fitting[:20], rtol=1e-12)
+    assert found.best.fitting == len(fitting)
+    points = np.array([(p, s, 0, 0) for p, s in every if p <= bounds.tight]).reshape(-1, 4)
+    expected = staircase(np.round(points, 6))[:, :2]
+    got = np.array([(point.peak, point.seconds) for point in found.frontier.found()]).reshape(-1, 2)
+    np.testing.assert_allclose(staircase(np.round(np.pad(got, ((0, 0), (0, 2))), 6))[:, :2], expected, rtol=1e-9)
+
+
+def test_brute_force_meets_spaces_that_are_empty_and_spaces_that_are_not() -> None:
+    sizes = [Grid(*small_space(seed), legal_rows(*small_space(seed))).layouts for seed in range(50)]
+    assert sum(size > 20 for size in sizes) >= 20
+    assert max(sizes) < 3000
+
+
+@pytest.fixture(scope="module")
+def answer() -> Plan:
+    return plan(LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), width="middle")
+
+
+def test_the_numbers_of_a_search_add_up(answer: Plan) -> None:
+    search = answer.search
+    assert search.space == search.illegal + search.duplicates + search.legal
+    assert search.legal == search.counted + search.pruned
+    assert search.illegal == sum(rejection.count for rejection in answer.rejected)
+    assert 0 < search.did_not_fit < search.counted
+    assert search.proved and search.pruned == 0 and search.gap == 0
+
+
+def test_every_layout_of_an_answer_is_legal_fits_and_is_billed_as_it_was_searched(answer: Plan) -> None:
+    times = [ranked.bill.step.seconds for ranked in answer.best]
+    assert len(times) == 20 and times == sorted(times)
+    assert all(ranked.bill.violations == () and ranked.bill.memory.verdict == "fits" for ranked in answer.best)
+    for point in answer.frontier:
+        assert point.fits == (
+            point.peak_bytes <= limits(asked(LLAMA_70B, answer.job, answer.cluster, "megatron")[0]).fits
+        )
+    peaks, seconds = zip(*((point.peak_bytes, point.seconds) for point in answer.frontier), strict=True)
+    assert list(peaks) == sorted(peaks) and list(seconds) == sorted(seconds, reverse=True)
+    assert min(point.seconds for point in answer.frontier if point.fits) == pytest.approx(times[0], rel=1e-12)
+
+
+def test_narrower_is_never_faster(answer: Plan) -> None:
+    less = plan(
+        LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), width="middle", offload_optimizer=(0.0,), cp=(1,)
+    )
+    assert less.best[0].bill.step.seconds >= answer.best[0].bill.step.seconds
+    assert all(ranked.layout.cp == 1 and ranked.layout.offload_optimizer == 0 for ranked in less.best)
+
+
+def test_an_uneven_pipeline_says_its_split() -> None:
+    found = plan(DEEPSEEK_V3, Job(4096, 2048), load_cluster("512xh200-sxm"), width="lean", pp=(16,), ep=(32,), vpp=(1,))
+    assert found.best and all(ranked.layout.split == (4,) * 15 + (1,) for ranked in found.best)
+    assert all(ranked.bill.violations == () for ranked in found.best)
+
+
+def test_an_interrupted_search_keeps_the_best_so_far_and_is_not_proved() -> None:
+    def stop(counted: int, legal: int, best: float) -> None:
+        raise KeyboardInterrupt
+
+    found = plan(LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), progress=stop)
+    assert not found.search.proved
+    assert 0 < found.search.counted < found.search.legal
+    assert found.search.pruned == found.search.legal - found.search.counted
+
+
+def test_an_unknown_field_and_an_empty_list_are_refused_together() -> None:
+    with pytest.raises(InputError) as caught:
+        plan(LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), tpp=(1,), pp=())
+    assert {fault.code for fault in caught.value.faults} == {"PLN001", "PLN002"}
+
+
+def test_an_empty_space_names_the_rule_that_empties_it_and_layouts_that_are_legal() -> None:
+    found = plan(LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), tp=(8,), pp=(3,))
+    assert found.best == () and found.smallest is None
+    assert found.emptied is not None and found.emptied.code == "LAY001"
+    assert found.emptied.nearest[0] == "--tp 8 --pp 4"
+
+
+def test_a_prime_number_of_accelerators_that_no_batch_fits_gets_a_batch_that_does() -> None:
+    found = plan(LLAMA_70B, Job(8192, 512), load_cluster("13xh100-sxm"))
+    assert found.emptied is not None and found.emptied.nearest == ("--batch 507",)
+    assert 507 % 13 == 0
+
+
+def test_the_three_or_few_stages_are_the_worst_of_all_on_a_thousand_random_layouts() -> None:
+    random, seen = np.random.default_rng(3), 0
+    for model, on, seq, batch in SMALL:
+        case, _ = asked(model, Job(seq, batch), load_cluster(on), "megatron")
+        grid = Grid(
+            case,
+            declare(model, case.job, case.cluster, case.engine),
+            legal_rows(case, declare(model, case.job, case.cluster, case.engine)),
+        )
+        for row in random.integers(0, len(grid.rows), 251):
+            layout = grid.layout_at(int(row), 0)
+            at = load(replace(case, layout=layout, schedule=SCHEDULES[layout.schedule]))
+            assert float(peak(at.stages, at.case)) == pytest.approx(
+                max(float(peak_of(one, at.case)) for one in at.every), rel=1e-12
+            )
+            seen += 1
+    assert seen >= 1000
+
+
+def test_a_list_of_layouts_is_counted_as_each_by_itself() -> None:
+    case, _ = small_space(1)
+    chosen = combinations(case, declare(case.model, case.job, case.cluster, case.engine, "lean"))[::211][:60]
+    flat = Layout.grid(**{
+        name: np.asarray([getattr(layout, name) for layout in chosen]) if name != "split" else ()
+        for name in Layout.__dataclass_fields__
+    })  # fmt: skip
+    even = [index for index, layout in enumerate(chosen) if not layout.split]
+    peaks, seconds = count_list(case, flat, rows=17)
+    expected = [scalar(case, chosen[index]) for index in even]
+    np.testing.assert_allclose(np.column_stack([peaks, seconds])[even], expected, rtol=1e-12)
+    assert len(even) > 20
