@@ -12,6 +12,7 @@ import pytest
 
 import outlay
 from models import DEEPSEEK_V3, loaded
+from outlay.cluster.efficiency import rates
 from outlay.engines.tables import kernel_set
 from outlay.layer import split_moves
 from outlay.layout.sizes import sizes
@@ -19,7 +20,7 @@ from outlay.model.blocks import rows
 from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
 from outlay.quantities import unit_of
 from outlay.reading import check, field_units, formulas, function_of, is_quantity
-from units import quantity, result_units, with_units
+from units import quantity, result_units
 
 FACES = ("outlay.cli", "outlay.show", "outlay.validate", "outlay.__main__")
 MODULES = [
@@ -30,28 +31,6 @@ MODULES = [
 FORMULAS = {
     f"{module.__name__}.{function_of(each).__qualname__}": each for module in MODULES for each in formulas(module)
 }
-
-LINK = {"bandwidth": "B/s", "latency_seconds": "s"}
-ACCELERATOR = {
-    "bf16_flops": "FLOP/s", "fp16_flops": "FLOP/s", "fp8_flops": "FLOP/s", "fp32_flops": "FLOP/s", "memory_bytes": "B",
-    "context_bytes": "B", "memory_bandwidth": "B/s", "host_bandwidth": "B/s", "launch_seconds": "s",
-}  # fmt: skip
-CLUSTER = {f"accelerator.{name}": unit for name, unit in ACCELERATOR.items()} | {
-    f"{level}.{name}": unit for level in ("inside", "outside") for name, unit in LINK.items()
-}
-ENGINE = {
-    "compute_bytes": "B", "reduce_bytes": "B", "workspace_bytes": "B", "workspace_low": "B", "workspace_high": "B",
-    "step_seconds": "s", "optimizer_traffic": "B", "host_memory": "B/s",
-}  # fmt: skip
-RECIPE = dict.fromkeys(("weights", "gradients", "optimizer"), "B")
-CASE = (
-    {f"cluster.{name}": unit for name, unit in CLUSTER.items()}
-    | {f"engine.{name}": unit for name, unit in ENGINE.items()}
-    | {f"recipe.{name}": unit for name, unit in RECIPE.items()}
-)
-KERNEL = {"kernel.keeps_bytes": "B", "kernel.keeps_group": "B", "mask": "B", "extra": "B"}
-CORE = {"scores_keep": "B", "scores_move": "B", "scores_move_back": "B", "statistic": "B"}
-RATES = {"matmul": "FLOP/s", "half_matmul": "FLOP/s", "attention": "FLOP/s", "memory": "B/s", "launch": "s"}
 
 AT = loaded(
     replace(DEEPSEEK_V3, tied=True),
@@ -79,18 +58,6 @@ def first(kind: type) -> Any:
     return next(row for row in (*WORK, *MOVES["tp"]) if type(row) is kind)
 
 
-def dressed_rows() -> tuple[Row, ...]:
-    """All kernels of a layer, with units."""
-    tables = {Pointwise: KERNEL, Attention: CORE, Linear: {}}
-    return tuple(with_units(row, tables[type(row)]) for row in WORK)
-
-
-def speed() -> Any:
-    from outlay.cluster.efficiency import rates
-
-    return with_units(rates(AT.case.cluster.accelerator, "bf16", 0, 1), RATES)
-
-
 def dressed(value: Any) -> Any:
     """A record with units on all annotated fields, and on those of the records inside it."""
     if isinstance(value, tuple):
@@ -114,24 +81,26 @@ def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
                 monkeypatch.setattr(module, name, quantity(getattr(module, name), unit_of(hint)))
 
 
-case = with_units(AT.case, CASE)
+case = dressed(AT.case)
+SPEED = dressed(rates(AT.case.cluster.accelerator, "bf16", 0, 1))
+ROWS = dressed(WORK)
 STAGES = dressed(AT.stages)
 EXAMPLES: dict[str, Any] = {
     "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES,
     "job": case.job,
     "stage": STAGES[1], "busy": STAGES[1], "heavy": STAGES[0], "whole": dressed(AT.whole),
-    "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": dressed_rows(), "moves": MOVES["tp"],
-    "core": tuple(row for row in dressed_rows() if type(row) is Attention),
-    "rates": speed(), "speed": speed(), "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
+    "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": ROWS, "moves": MOVES["tp"],
+    "core": tuple(row for row in ROWS if type(row) is Attention),
+    "rates": SPEED, "speed": SPEED, "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
     "group": case.dense_replicas.shard,
 }  # fmt: skip
 OWNERS: dict[str, Any] = {
     "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
-    "Pointwise": with_units(first(Pointwise), KERNEL), "Attention": with_units(first(Attention), CORE),
+    "Pointwise": dressed(first(Pointwise)), "Attention": dressed(first(Attention)),
     "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard, "Replicas": case.dense_replicas,
     "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
-OWN = {"outlay.cluster.efficiency": {"here": speed()}, "outlay.schedule.bubble": {"whole": 8}}
+OWN = {"outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8}}
 
 
 def examples(formula: Callable[..., Any]) -> dict[str, Any]:

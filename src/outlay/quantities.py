@@ -24,6 +24,13 @@ Bandwidth = Annotated[Real, "B/s"]
 Pace = Annotated[Real, "s/B"]
 Intensity = Annotated[Real, "FLOP/B"]
 
+# Plain numbers of a record: one figure with its unit, never an array, so that the faces can make a schema of them.
+PlainBytes = Annotated[float, "B"]
+PlainSeconds = Annotated[float, "s"]
+PlainFlopRate = Annotated[float, "FLOP/s"]
+PlainBandwidth = Annotated[float, "B/s"]
+PlainShare = Annotated[float, "share"]
+
 GB = 1e9
 GIB = 2.0**30
 

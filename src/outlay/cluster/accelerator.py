@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ..quantities import PlainBandwidth, PlainBytes, PlainFlopRate, PlainSeconds, PlainShare
+
 
 @dataclass(frozen=True)
 class Accelerator:
@@ -14,18 +16,18 @@ class Accelerator:
     name: str
     title: str
     vendor: str
-    bf16_flops: float  # FLOP/s, fp32 accumulate
-    fp16_flops: float  # FLOP/s
-    fp8_flops: float  # FLOP/s
-    fp32_flops: float  # FLOP/s, without tensor cores
-    memory_bytes: float  # B, what the driver reports
-    context_bytes: float  # B, taken by the driver's context before a framework starts
-    memory_bandwidth: float  # B/s
-    host_bandwidth: float  # B/s, one direction, to host memory
-    matmul_share: float  # of the matrix rate, on large shapes
-    attention_share: float  # of the matrix rate, fused attention
-    memory_share: float  # of memory bandwidth, kernels bound by memory
-    launch_seconds: float  # s, the accelerator's own gap between two kernels
+    bf16_flops: PlainFlopRate  # fp32 accumulate
+    fp16_flops: PlainFlopRate  # FLOP/s
+    fp8_flops: PlainFlopRate  # FLOP/s
+    fp32_flops: PlainFlopRate  # without tensor cores
+    memory_bytes: PlainBytes  # what the driver reports
+    context_bytes: PlainBytes  # taken by the driver's context before a framework starts
+    memory_bandwidth: PlainBandwidth  # B/s
+    host_bandwidth: PlainBandwidth  # one direction, to host memory
+    matmul_share: PlainShare  # of the matrix rate, on large shapes
+    attention_share: PlainShare  # of the matrix rate, fused attention
+    memory_share: PlainShare  # of memory bandwidth, kernels bound by memory
+    launch_seconds: PlainSeconds  # the accelerator's own gap between two kernels
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class Link:
 
     name: str
     size: int  # accelerators that this level joins
-    bandwidth: float  # B/s an accelerator, one direction, specified
-    share: float  # of the bandwidth, reached by a large collective
-    latency_seconds: float  # s, one step of a collective
+    bandwidth: PlainBandwidth  # B/s an accelerator, one direction, specified
+    share: PlainShare  # of the bandwidth, reached by a large collective
+    latency_seconds: PlainSeconds  # one step of a collective
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..formula import maximum, where
-from ..quantities import Bytes, Count, FlopRate, Flops, Intensity, Seconds
+from ..quantities import Bytes, Count, FlopRate, Flops, Intensity, PlainBandwidth, PlainFlopRate, PlainSeconds, Seconds
 from .accelerator import Accelerator, Link
 
 
@@ -11,12 +11,12 @@ from .accelerator import Accelerator, Link
 class Rates:
     """What kernels of one precision reach on one accelerator, in SI units."""
 
-    matmul: float  # FLOP/s, matrix multiplies in the job's precision
-    half_matmul: float  # FLOP/s, matrix multiplies that stay in 16 bit (the head)
-    attention: float  # FLOP/s, the attention core
-    memory: float  # B/s, kernels bound by memory
+    matmul: PlainFlopRate  # FLOP/s, matrix multiplies in the job's precision
+    half_matmul: PlainFlopRate  # FLOP/s, matrix multiplies that stay in 16 bit (the head)
+    attention: PlainFlopRate  # FLOP/s, the attention core
+    memory: PlainBandwidth  # B/s, kernels bound by memory
     elementwise: float  # time of the engine's memory-bound kernels over their bytes at that rate
-    launch: float  # s, the gap before a kernel
+    launch: PlainSeconds  # s, the gap before a kernel
 
 
 PEAKS = {"bf16": "bf16_flops", "fp16": "fp16_flops", "fp8": "fp8_flops", "fp32": "fp32_flops"}

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
+from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
+
 
 @dataclass(frozen=True)
 class Recipe:
     """Bytes a parameter: weights, gradients, and optimizer state (master weights and moments)."""
 
     name: str
-    weights: float  # B, what forward and backward read
-    gradients: float  # B
-    optimizer: float  # B, master weights and moments
+    weights: PlainBytes  # what forward and backward read
+    gradients: PlainBytes
+    optimizer: PlainBytes  # master weights and moments
 
     @property
     def bytes_per_parameter(self) -> float:
@@ -25,8 +27,8 @@ class Kernel:
     moves: float  # values read and written, forward
     moves_back: float  # the same, backward
     keeps: float = 0  # values of the activation's type
-    keeps_bytes: float = 0  # B a value besides: fp32 copies, masks
-    keeps_group: float = 0  # B a group (a token; a head of a token): statistics
+    keeps_bytes: PlainBytes = 0  # a value of the width, besides: fp32 copies, masks
+    keeps_group: PlainBytes = 0  # a group (a token; a head of a token): statistics
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,18 @@ class KernelSet:
     residual: Kernel
     permute: Kernel  # routed tokens into the order of their experts, and back
     loss: Kernel  # cross entropy, over the logits of this rank
-    loss_workspace: float  # B a logit at the moment of the loss, beyond what is kept
-    mask: float  # B a value of a dropout mask
+    loss_workspace: PlainBytes  # a logit, at the moment of the loss, beyond what is kept
+    mask: PlainBytes  # a value of a dropout mask
     fused_attention: bool  # no score is ever kept
-    scores_keep: float  # B a score that unfused attention keeps
-    dropped_scores_keep: float  # B a score more where attention has dropout
-    scores_move: float  # B a score read and written, forward
-    scores_move_back: float  # B a score read and written, backward
-    attention_share: float  # of the matrix rate; 0 = what the accelerator's fused kernel reaches
+    scores_keep: PlainBytes  # a score that unfused attention keeps
+    dropped_scores_keep: PlainBytes  # a score, more where attention has dropout
+    scores_move: PlainBytes  # read and written, a score, forward
+    scores_move_back: PlainBytes  # read and written, a score, backward
+    attention_share: PlainShare  # of the matrix rate; 0 = what the accelerator's fused kernel reaches
     keeps_gathered: bool  # under sp, gathered inputs wait for the backward pass; else they are gathered again
     keeps_expert_output: bool  # each routed copy of an expert's output waits to be weighted
-    router_keeps_expert: float  # B a token and expert
-    router_keeps_choice: float  # B a token and chosen expert
+    router_keeps_expert: PlainBytes  # a token and expert
+    router_keeps_choice: PlainBytes  # a token and chosen expert
     elementwise: float  # time of memory-bound kernels over their bytes at full rate
     source: str
 
@@ -69,28 +71,28 @@ class Engine:
     zero: int  # its usual ZeRO stage
     zero_stages: tuple[int, ...]  # those it has
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
-    compute_bytes: float  # B of a gathered weight
+    compute_bytes: PlainBytes  # of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3
     gathers_ends: bool  # embedding and head are gathered once a micro-batch and stay, under ZeRO-3
     gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
     defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
-    reduce_bytes: float  # B of a gradient on the wire
+    reduce_bytes: PlainBytes  # of a gradient on the wire
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
     pipelines: bool
     counts_ends: bool  # embedding and head count as layers when layers are shared by stages
-    workspace_bytes: float  # B, libraries' workspaces and communication buffers
-    workspace_low: float
-    workspace_high: float
-    slack_share: float  # reserved over allocated, less one
-    slack_low: float
-    slack_high: float
+    workspace_bytes: PlainBytes  # libraries' workspaces and communication buffers
+    workspace_low: PlainBytes
+    workspace_high: PlainBytes
+    slack_share: PlainShare  # reserved over allocated, less one
+    slack_low: PlainShare
+    slack_high: PlainShare
     weights_sharded_from: int  # ZeRO stage from which weights are sharded
-    tp_hidden: float  # share of tensor-parallel exchange that overlap_tp hides
-    dp_hidden: float  # share of compute under which data-parallel exchange can run
-    dp_exposed: float  # least share of data-parallel exchange that shows
-    step_seconds: float  # s, what a step costs besides: gradient norm, scaler, data, Python
-    backward_exposed: float  # share of the backward tensor-parallel exchange that is not hidden, without sp
-    optimizer_traffic: float  # B a parameter read and written by one optimizer step
-    host_memory: float  # B/s of host memory that an offloaded optimizer step reaches, for one accelerator
-    time_band: float  # share of a step's time, up and down
+    tp_hidden: PlainShare  # share of tensor-parallel exchange that overlap_tp hides
+    dp_hidden: PlainShare  # share of compute under which data-parallel exchange can run
+    dp_exposed: PlainShare  # least share of data-parallel exchange that shows
+    step_seconds: PlainSeconds  # what a step costs besides: gradient norm, scaler, data, Python
+    backward_exposed: PlainShare  # share of the backward tensor-parallel exchange that is not hidden, without sp
+    optimizer_traffic: PlainBytes  # read and written, a parameter, by one optimizer step
+    host_memory: PlainBandwidth  # of host memory that an offloaded optimizer step reaches, for one accelerator
+    time_band: PlainShare  # share of a step's time, up and down
     source: str

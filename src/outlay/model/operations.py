@@ -14,7 +14,7 @@ from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
 from ..cluster.network import Group, all_to_all_time, gather_time, sent_bytes
 from ..engines.engine import Kernel
 from ..formula import where
-from ..quantities import Bytes, Count, Flops, Params, Real, Seconds
+from ..quantities import Bytes, Count, Flops, Params, PlainBytes, Real, Seconds
 
 Sizes: TypeAlias = Mapping[str, Real]
 
@@ -117,9 +117,9 @@ class Pointwise(Row):
     weights: str = "none"
     per: str = "one"  # parameters are weights x per
     groups: str = "one"
-    mask: float = 0  # B a value of a dropout mask
+    mask: PlainBytes = 0  # B a value of a dropout mask
     shared_input: bool = False  # another row keeps the same input
-    extra: float = 0  # B a value held for a moment
+    extra: PlainBytes = 0  # B a value held for a moment
 
     def parameters(self, here: Sizes) -> Params:
         """Scales and shifts, the same on every tensor-parallel rank; or a table."""
@@ -150,10 +150,10 @@ class Attention(Row):
     """The attention core over q, k and v. Fused, it skips what the causal mask hides and keeps one statistic a head."""
 
     fused: bool
-    scores_keep: float  # B a score
-    scores_move: float  # B a score, forward
-    scores_move_back: float
-    statistic: float = 4  # B a token and head: the fp32 log-sum-exp
+    scores_keep: PlainBytes  # B a score
+    scores_move: PlainBytes  # B a score, forward
+    scores_move_back: PlainBytes
+    statistic: PlainBytes = 4  # B a token and head: the fp32 log-sum-exp
     sinks: bool = False
     back: float = 2.5  # FLOPs of the backward pass over those of the forward pass: five products for two
 

@@ -87,7 +87,7 @@ def accelerator(name: str) -> Accelerator:
     """One accelerator by its name, in SI units."""
     name = _known(name, accelerator_names())
     entry, values = _entry("accelerators.toml", name), _values(figures(name))
-    rates = {field.name: values[_words(field.name)] for field in fields(Accelerator) if field.type is float}
+    rates = {field.name: values[_words(field.name)] for field in fields(Accelerator) if field.type is not str}
     return Accelerator(name=name, title=entry["title"], vendor=entry["vendor"], **rates)
 
 

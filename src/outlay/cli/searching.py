@@ -1,0 +1,148 @@
+"""The question behind plan: a model, a task, a cluster or several, and a space to search."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, get_args
+
+from ..cluster.accelerator import Cluster
+from ..errors import Fault, InputError, quoted
+from ..job import AUTO, Job
+from ..model.model import Model
+from ..search.narrow import narrow
+from ..search.plan import asked
+from ..search.space import DEGREES, Space, Width, declare
+from .flags import Given
+from .narrowing import Narrowed, read_narrowing, resolved
+from .question import read_clusters, read_task
+from .values import Faults, count
+
+OBJECTIVES = ("time", "accelerators")
+RANGE = re.compile(r"\s*(\d{1,8})\s*\.\.\s*(\d{1,8})\s*[xX]\s*(\S+)\s*")
+MOST_CLUSTERS, MOST_BEST, MOST_CELLS = 1_000, 1_000, 20_000_000
+BEST = "20"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One search, read and in range."""
+
+    model: Model
+    job: Job
+    clusters: tuple[Cluster, ...]  # smallest first; one, unless the fewest accelerators are sought
+    engine: str
+    width: Width
+    most: int
+    objective: str
+    narrowed: Narrowed
+    combinations: int  # of the largest cluster
+    notes: tuple[str, ...]
+
+
+def read_search(given: Given) -> Searched:
+    """The search in a command line and its --config file. Raises every fault."""
+    faults = Faults()
+    at = read_task(given, faults)
+    width = _choice(given, "space", get_args(Width), "wide", faults)
+    objective = _choice(given, "objective", OBJECTIVES, "time", faults)
+    most = count(given.text("best") or BEST, "--best", faults, MOST_BEST)
+    table = at.file.get("layout", {})
+    found = read_narrowing(given.values, table if isinstance(table, Mapping) else {}, faults)
+    on = at.texts.get("on")
+    clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
+    faults.stop()
+    assert at.model is not None
+    job, notes = _one_batch(at.job, clusters)
+    case, _ = asked(at.model, job, clusters[0], at.engine)
+    spaces = [declare(at.model, case.job, each, case.engine, width) for each in clusters]
+    domain = clusters[0].inside.size if given.on("tp_within_node") else None
+    narrowed = resolved(found, spaces, domain, faults)
+    faults.stop()
+    kept = [narrow(space, **narrowed) for space in spaces]
+    _check(kept, faults)
+    faults.stop()
+    assert most is not None
+    size = max(space.size for space in kept)
+    return Searched(at.model, job, clusters, at.engine, width, most, objective, narrowed, size, notes)
+
+
+def _choice(given: Given, name: str, choices: tuple[str, ...], default: str, faults: Faults) -> Any:
+    text = (given.text(name) or default).lower()
+    if text not in choices:
+        rule = f"one of {', '.join(choices)}"
+        faults.add(Fault("PLN003", f"--{name} cannot be {quoted(text)}", rule, quoted(text), f"--{name} {choices[0]}"))
+    return text
+
+
+def _one_batch(job: Job, clusters: tuple[Cluster, ...]) -> tuple[Job, tuple[str, ...]]:
+    """Clusters are compared at one batch: where none was given, that which the largest would take."""
+    if len(clusters) < 2 or job.global_batch is not AUTO:
+        return job, ()
+    batch = clusters[-1].ranks
+    said = f"GLOBAL BATCH {batch:,} ON EVERY CLUSTER: ONE SEQUENCE A CARD OF THE LARGEST (--batch)"
+    return replace(job, global_batch=batch), (said,)
+
+
+def _clusters(on: Any, base: Any, objective: str, faults: Faults) -> tuple[Cluster, ...]:
+    """The clusters to search: one for time; several, smallest first, for the fewest accelerators."""
+    match = RANGE.fullmatch(str(on or ""))
+    found = _range(int(match[1]), int(match[2]), match[3], faults) if match else read_clusters(on, base, faults)
+    found = tuple(sorted(found, key=lambda each: each.ranks))
+    if objective == "accelerators" and len(found) == 1 and not match:
+        what, rule = "the fewest accelerators of one cluster", "--objective accelerators takes a range of clusters"
+        name = found[0].name.partition("x")[2]
+        faults.add(Fault("PLN007", what, rule, quoted(on or found[0].name), f"--on 8..512x{name}"))
+    elif objective == "time" and (len(found) > 1 or match):
+        what, rule = "several clusters for one plan", "the fastest layout is sought on one cluster"
+        fix = f"--objective accelerators for the fewest that do it, or --on {found[-1].name if found else '64xh100-sxm'}"
+        faults.add(Fault("PLN007", what, rule, quoted(on), fix))
+    return found
+
+
+def _range(low: int, high: int, name: str, faults: Faults) -> tuple[Cluster, ...]:
+    """Clusters of low to high: multiples of the scale-up domain, and below it its divisors."""
+    from ..cluster.catalogue import cluster
+
+    one = faults.attempt(cluster, f"1x{name}")
+    if one is None:
+        return ()
+    domain = one.inside.size
+    rule = f"a..b counts {name}; tried are multiples of the scale-up domain, {domain} cards, and below it its divisors"
+    if not 0 < low <= high:
+        fix = f"--on {max(1, min(low, high))}..{max(1, low, high)}x{name}"
+        faults.add(Fault("PLN004", "the range of --on goes down", rule, f"{low}..{high}", fix))
+        return ()
+    sizes = [n for n in _steps(low, high, one.ranks, domain) if _whole(n * one.ranks, domain)]
+    if not sizes or len(sizes) > MOST_CLUSTERS:
+        what = f"the range of --on holds {len(sizes):,} clusters" if sizes else "the range of --on holds no cluster"
+        start = max(1, domain // one.ranks)
+        fix = f"--on {max(start, low // start * start)}..{max(start, low // start * start) + 63 * start}x{name}"
+        faults.add(Fault("PLN007", what, f"{rule}; {MOST_CLUSTERS:,} at most", f"{low}..{high}", fix))
+        return ()
+    return tuple(filter(None, (faults.attempt(cluster, f"{size}x{name}") for size in sizes)))
+
+
+def _steps(low: int, high: int, ranks: int, domain: int) -> list[int]:
+    """Counts that may make whole domains; one too many where there are too many, so that a long range costs nothing."""
+    small = [n for n in range(low, min(high, domain) + 1)]
+    step = max(1, domain // ranks)
+    first = max(low, domain + 1)
+    return small + list(range(first + -first % step, high + 1, step))[: MOST_CLUSTERS * 2]
+
+
+def _whole(ranks: int, domain: int) -> bool:
+    return ranks % domain == 0 or domain % ranks == 0
+
+
+def _check(spaces: list[Space], faults: Faults) -> None:
+    """A space that holds no value of an option, or more rows than can be listed, is refused."""
+    empty = [name for name in ("zero", "recompute") if any(not getattr(space, name) for space in spaces)]
+    for name in empty:
+        rule = "every searched field keeps a value; --space wide declares the most"
+        fix = "--space wide, or without --hybrid" if name == "zero" else "--recompute none,full"
+        faults.add(Fault("PLN006", f"no declared value of --{name} is left", rule, "nothing", fix))
+    cells = max((prod(len(space.degrees[name]) for name in DEGREES) for space in spaces), default=0)
+    if cells > MOST_CELLS:
+        rule = f"degrees make {MOST_CELLS:,} combinations at most"
+        raise InputError(Fault("PLN008", "the space is too large", rule, f"{cells:,}", "shorter lists of values"))
