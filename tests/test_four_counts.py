@@ -12,7 +12,7 @@ from outlay import Bill, Job, Layout, count, explain, load_cluster
 from outlay.ladder import rungs
 from outlay.memory.activations import best_segments, checkpoint_share, checkpoint_units, coarse_activation_bytes
 from outlay.memory.states import resident_bytes, state_bytes
-from outlay.schedule.bubble import SCHEDULES, bubble_share, held_slots, useful_slots
+from outlay.schedule.bubble import SCHEDULES, bubble_share, held_slots, schedule_share, useful_slots
 from outlay.step.traffic import coarse_gradient_bytes, tokens_at_parity, transfer_seconds
 
 GB = 1e9
@@ -78,7 +78,7 @@ def test_the_share_tends_to_nothing_as_micro_batches_grow() -> None:
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 def test_gpipe_and_1f1b_idle_alike_and_only_hold_different_numbers_of_micro_batches(schedule: str) -> None:
     law = SCHEDULES[schedule]
-    assert law.share(8, 1, 32) == 7 / 39
+    assert schedule_share(8, law.parts(1, 1, 1, 8, 1), 32) == 7 / 39
     assert law.in_flight(0, 8, 1, 32) == {"gpipe": 32, "1f1b": 8}[schedule]
 
 

@@ -9,10 +9,18 @@ from .layout.case import Case
 from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
 from .memory.states import state_bytes
 from .reading import parts
-from .schedule.bubble import fill_and_drain, held_slots, useful_slots
+from .schedule.bubble import slots_held, useful_slots
 from .stage import StageCosts
 from .step.overlap import exposed_data
-from .step.total import pass_seconds, slowest_data, slowest_pass, step_seconds
+from .step.total import (
+    idle_parts,
+    idle_seconds,
+    idle_share,
+    pass_seconds,
+    slowest_data,
+    slowest_pass,
+    step_seconds,
+)
 from .step.traffic import axis_bytes, axis_seconds, data_bytes, data_seconds, message_seconds, pipeline_bytes
 
 Verdict = Literal["fits", "tight", "does_not_fit", "impossible"]
@@ -203,13 +211,12 @@ class Bubble:
 def bubble_of(stages: Stages, whole: StageCosts, case: Case) -> Bubble:
     """The bubble of one layout: its share exact in slots of equal stages, its seconds those of the stages at hand."""
     pp, vpp, micro_batches = case.layout.pp, case.layout.vpp, case.micro_batches
-    share = float(case.schedule.share(pp, vpp, micro_batches))
-    held = float(held_slots(pp, vpp, micro_batches))
-    idle = fill_and_drain(pass_seconds(whole, case), slowest_pass(stages, case), vpp)
+    share = float(idle_share(whole, case))
+    held = float(slots_held(pp, vpp, micro_batches, idle_parts(whole, case)))
     return Bubble(
         share=share,
         span_share=share,
-        seconds=float(idle),
+        seconds=float(idle_seconds(stages, whole, case)),
         slots=held / pp,
         useful_slots=float(useful_slots(pp, vpp, micro_batches)),
         held_slots=held,

@@ -33,9 +33,9 @@ from .model.blocks import rows
 from .model.model import Model
 from .model.operations import Row, Sizes
 from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
-from .schedule.bubble import bubble_share, interleaved_share
+from .schedule.bubble import bubble_share, schedule_share
 from .stage import StageCosts
-from .step.total import slowest_pass, step_seconds
+from .step.total import idle_parts, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
 from .undivided import parameters
 
@@ -153,7 +153,7 @@ def _traffic(loaded: Loaded) -> tuple[Any, ...]:
 
 
 def _bubble(loaded: Loaded) -> tuple[Any, ...]:
-    return loaded.case.layout.pp, loaded.case.layout.vpp, loaded.case.micro_batches
+    return loaded.case.layout.pp, idle_parts(loaded.whole, loaded.case), loaded.case.micro_batches
 
 
 def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
@@ -186,7 +186,8 @@ _TABLE = (
     Quantity("memory.tape", "B", sum_kept, _rows, None),
     Quantity("memory.recomputed", "B", recompute_bytes, _worst_case, None),
     Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
-    Quantity("bubble", "share", interleaved_share, _bubble, _coarse_bubble, "the staircase"),
+    Quantity("bubble", "share", schedule_share, _bubble, _coarse_bubble, "the staircase"),
+    Quantity("bubble.parts", "", idle_parts, lambda at: (at.whole, at.case), None),
     Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),
     Quantity("step.pass", "s", slowest_pass, lambda at: (at.stages, at.case), None),
     Quantity("step.forward", "s", sum_forward, _speed, None),

@@ -82,6 +82,11 @@ def held_gradients(held: Held) -> Seconds:
     return held.layers * (held.costs.input_gradient + held.costs.weight_gradient)
 
 
+def held_weight_gradient(held: Held) -> Seconds:
+    """Kernels of the weight gradients."""
+    return held.layers * held.costs.weight_gradient
+
+
 def held_tensor_forward(held: Held) -> Seconds:
     """Tensor-parallel exchange of the forward pass."""
     return held.layers * held.costs.tp.forward
@@ -198,9 +203,19 @@ class StageCosts:
         return total(each(held_gradients, self.layers))
 
     @cached_property
+    def weight_gradients(self) -> Seconds:
+        """Kernels of the weight gradients, ends included: the pass that waits for nothing."""
+        return total(each(held_weight_gradient, self.parts))
+
+    @cached_property
+    def end_forward(self) -> Seconds:
+        """Kernels of the ends, forward."""
+        return total(each(held_forward, self.ends))
+
+    @cached_property
     def end_kernels(self) -> Seconds:
         """Kernels of the ends, forward and backward."""
-        return total(each(held_forward, self.ends)) + total(each(held_gradients, self.ends))
+        return self.end_forward + total(each(held_gradients, self.ends))
 
     @cached_property
     def tensor_forward(self) -> Seconds:
@@ -213,12 +228,12 @@ class StageCosts:
         return total(each(held_tensor_backward, self.layers))
 
     @cached_property
-    def end_forward(self) -> Seconds:
+    def end_tensor_forward(self) -> Seconds:
         """Tensor-parallel exchange of the ends, forward."""
         return total(each(held_tensor_forward, self.ends))
 
     @cached_property
-    def end_backward(self) -> Seconds:
+    def end_tensor_backward(self) -> Seconds:
         """Tensor-parallel exchange of the ends, backward."""
         return total(each(held_tensor_backward, self.ends))
 

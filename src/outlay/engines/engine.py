@@ -70,6 +70,7 @@ class Engine:
     kernels: str
     zero: int  # its usual ZeRO stage
     zero_stages: tuple[int, ...]  # those it has
+    schedules: tuple[str, ...]  # orders of a pipeline that it runs; a search goes through these
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
     compute_bytes: PlainBytes  # of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3

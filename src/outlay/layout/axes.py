@@ -5,15 +5,20 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from ..formula import where
 from ..job import AUTO
 from ..quantities import Count, Flag
 from ..ranges import AtLeast
+from ..schedule.bubble import FOLDED
 
 Degree = Annotated[int, AtLeast(1, 1e7)]
 Share0to1 = Annotated[float, AtLeast(0, 1)]
 
-SCHEDULES = Literal["gpipe", "1f1b", "interleaved"]
+SCHEDULES = Literal[
+    "gpipe", "1f1b", "interleaved", "looped_bfs", "interleaved_zb", "zb_h1", "zb_h2", "zbv", "dualpipe_v"
+]
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,17 @@ class Layout:
     def sliced(self) -> Count:
         """Ranks over which sequence parallelism cuts the tokens: tp, or 1 without it."""
         return where(self.sp, self.tp, 1)
+
+    @cached_property
+    def folded(self) -> Flag:
+        """Whether the pipeline is a V, whose last chunk stands on the first rank."""
+        return np.isin(self.schedule, FOLDED) if isinstance(self.schedule, np.ndarray) else self.schedule in FOLDED
+
+    @cached_property
+    def apart(self) -> Flag:
+        """Whether both ends of the model stand on different ranks."""
+        several: Flag = (self.pp > 1) & np.logical_not(self.folded)
+        return several
 
     @cached_property
     def selective(self) -> Flag:

@@ -7,6 +7,7 @@ from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
 from ..job import AUTO, Job
 from ..model.model import Model
+from ..schedule.bubble import FOLDED
 from .axes import Layout
 from .stages import stage_layers
 
@@ -37,12 +38,15 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
         return default if value is AUTO else value
 
     plain = dict.fromkeys(("tp", "cp", "pp", "vpp", "ep", "etp", "dp_replicate", "micro_batch"), 1)
-    tp, cp, pp, vpp = (given(name, 1) for name in ("tp", "cp", "pp", "vpp"))
+    tp, cp, pp = (given(name, 1) for name in ("tp", "cp", "pp"))
+    vpp = given("vpp", 2 if layout.schedule in FOLDED else 1)
     split = tuple(given("split", ()))
     split = split if len(split) in (pp, pp * vpp) and sum(split) == model.layers else ()
     left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
-    held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends))
+    folded = layout.schedule in FOLDED
+    held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends, folded))
     return plain | {
+        "vpp": vpp,
         "sp": tp > 1,
         "cp_kind": "ring",
         "moe_dispatch": "all_to_all",
@@ -69,6 +73,7 @@ def _said(name: str, value: Any, layout: Layout) -> str:
         "sp": (layout.tp or 1) > 1,
         "schedule": (layout.pp or 1) > 1,
         "dp_shard": value > 1 if name == "dp_shard" else False,
+        "vpp": value > 1 if name == "vpp" else False,
         "cp_kind": (layout.cp or 1) > 1,
         "moe_dispatch": (layout.ep or 1) > 1,
         "overlap_dp": True,

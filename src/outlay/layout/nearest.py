@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..schedule.bubble import among
 from .axes import Layout, joined
 from .case import Case
 from .degrees import divisors
@@ -15,6 +16,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "precision": ("bf16", "fp16", "fp8", "fp32"),
 }  # fmt: skip
 MOST = 8
+CHUNKED = ("interleaved", "looped_bfs", "interleaved_zb", "zbv", "dualpipe_v")  # schedules of several chunks a rank
 
 
 def _with(case: Case, axis: str, value: Any) -> Case:
@@ -85,11 +87,12 @@ def _grid(case: Case) -> Layout:
     axes = _axes(case)
     cells = dict(zip(axes, (part.ravel() for part in np.meshgrid(*axes.values(), indexing="ij")), strict=True))
     left = case.cluster.ranks // (cells["tp"] * cells["cp"] * cells["pp"] * cells["dp_replicate"])
-    plain = "1f1b" if case.layout.schedule == "interleaved" else case.layout.schedule
+    kept = case.layout.schedule
+    plain, chunked = ("1f1b", kept) if kept in CHUNKED else (kept, "interleaved")
     changed = {
         "dp_shard": np.maximum(left, 1),
         "sp": (cells["tp"] > 1) & bool(case.layout.sp or case.layout.tp == 1),
-        "schedule": np.where(cells["vpp"] > 1, "interleaved", plain),
+        "schedule": np.where(cells["vpp"] > 1, chunked, plain),
         "recompute_layers": 0,
         "split": (),
     }
@@ -100,7 +103,7 @@ def nearest_layouts(case: Case, most: int = 3) -> list[dict[str, int]]:
     """The closest layouts that obey every rule, by how often a degree is doubled or halved."""
     grid = _grid(case)
     legal = np.ones(np.shape(grid.tp), bool)
-    tried = replace(case, layout=grid)
+    tried = replace(case, layout=grid, schedule=among(np.asarray(grid.schedule)))
     for rule in rules_of(case.engine.name):
         legal = legal & rule.legal(tried)
     names = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_replicate", "dp_shard", "micro_batch")

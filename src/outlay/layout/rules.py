@@ -141,12 +141,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY012",
         "the schedule does not fit its chunks",
-        "interleaved needs vpp > 1 and pp > 1; gpipe and 1f1b need vpp 1",
+        "interleaved, looped_bfs and interleaved_zb: vpp > 1 and pp > 1; zbv and dualpipe_v: vpp 2; others: vpp 1",
         "vpp",
-        lambda at: (
-            ((at.layout.schedule == "interleaved") & (at.layout.vpp > 1) & (at.layout.pp > 1))
-            | ((at.layout.schedule != "interleaved") & (at.layout.vpp == 1))
-        ),
+        lambda at: at.schedule.fits(at.layout.pp, at.layout.vpp) == 1,
         lambda at: f"{at.layout.schedule}, vpp {at.layout.vpp}, pp {at.layout.pp}",
     ),
     Rule(
@@ -237,6 +234,14 @@ RULES: tuple[Rule, ...] = (
         "zero",
         has_zero,
         lambda at: f"zero {at.layout.zero}, {at.engine.name}",
+    ),
+    Rule(
+        "LAY023",
+        "too few micro-batches for the schedule",
+        "interleaved, looped_bfs, interleaved_zb, zb_h1: M >= pp; zb_h2, zbv: M >= 2 pp - 1; dualpipe_v: M >= 2 pp",
+        "global_batch",
+        lambda at: at.micro_batches >= at.schedule.least(at.layout.pp),
+        lambda at: f"{at.layout.schedule}: {at.micro_batches:.6g} micro-batches, pp {at.layout.pp}",
     ),
     Rule(
         "BAT001",

@@ -82,7 +82,7 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
     `X` tokens an expert, `E` experts."""
     tokens = tokens_on_rank(job, layout)
     scattered = tokens / layout.sliced
-    own = where(layout.pp > 1, 1, 0) if model.tied else 1
+    own = where(layout.apart, 1, 0) if model.tied else 1
     return {
         "none": 0, "one": 1, "two": 2, "multiply_add": MULTIPLY_ADD, "value": job.activation_bytes,
         "T": tokens, "T_all": tokens * layout.cp, "S": scattered,

@@ -47,11 +47,15 @@ def chunk_sizes(layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), cou
 
 
 def stage_layers(
-    layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False
+    layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False, folded: bool = False
 ) -> list[list[int]]:
-    """The layers of each rank: chunk c of rank r is chunk c * pp + r."""
+    """The layers of each rank: chunk c of rank r is chunk c * pp + r; folded, r and 2 pp - 1 - r are its two."""
+    if folded and len(split) == pp:
+        split = (*(share // vpp for share in split), *(share // vpp for share in reversed(split)))
     ends = np.cumsum([0, *chunk_sizes(layers, pp, vpp, split, counts_ends)]).tolist()
     chunks = [list(range(start, min(end, layers))) for start, end in pairwise(ends)]  # more chunks than layers: empty
+    if folded:
+        return [[*chunks[rank], *chunks[-1 - rank]] for rank in range(pp)]
     return [[layer for chunk in chunks[rank::pp] for layer in chunk] for rank in range(pp)]
 
 
@@ -62,24 +66,29 @@ def counted(model: Model, layers: list[int]) -> tuple[int, ...]:
 
 
 @cache
-def stages_of(model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool) -> tuple[Stage, ...]:
+def stages_of(
+    model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool, folded: bool
+) -> tuple[Stage, ...]:
     """All stages of a pipeline, in order."""
-    ranks = stage_layers(model.layers, pp, vpp, split, counts_ends)
+    ranks = stage_layers(model.layers, pp, vpp, split, counts_ends, folded)
+    last = 0 if folded else pp - 1
     return tuple(
-        Stage(f"stage {rank}", rank, counted(model, held), int(rank == 0), int(rank == pp - 1))
+        Stage(f"stage {rank}", rank, counted(model, held), int(rank == 0), int(rank == last))
         for rank, held in enumerate(ranks)
     )
 
 
 def every_stage(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
     """All stages of one layout, in order."""
-    return stages_of(model, layout.pp, layout.vpp, tuple(layout.split or ()), counts_ends)
+    return stages_of(model, layout.pp, layout.vpp, tuple(layout.split or ()), counts_ends, bool(layout.folded))
 
 
 @cache
-def _candidates(model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool) -> tuple[Stage, ...]:
+def _candidates(
+    model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool, folded: bool
+) -> tuple[Stage, ...]:
     """The first stage, those between that no earlier one covers, and the last."""
-    found = stages_of(model, pp, vpp, split, counts_ends)
+    found = stages_of(model, pp, vpp, split, counts_ends, folded)
     kept: list[Stage] = []
     for stage in found[1:-1]:
         covered = any(all(a >= b for a, b in zip(other.counts, stage.counts, strict=True)) for other in kept)
@@ -90,11 +99,13 @@ def _candidates(model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_
 
 def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
     """The stages among which the worst one is, first and last at the ends; arrays where `pp` or `vpp` are arrays."""
-    pp, vpp = np.broadcast_arrays(layout.pp, layout.vpp)
+    pp, vpp, folded = np.broadcast_arrays(layout.pp, layout.vpp, layout.folded)
     if pp.ndim == 0:
-        return _candidates(model, int(layout.pp), int(layout.vpp), tuple(layout.split or ()), counts_ends)
-    pairs, index = np.unique(np.column_stack([pp.ravel(), vpp.ravel()]), axis=0, return_inverse=True)
-    found = [_candidates(model, int(p), int(v), (), counts_ends) for p, v in pairs]
+        split = tuple(layout.split or ())
+        return _candidates(model, int(layout.pp), int(layout.vpp), split, counts_ends, bool(folded))
+    columns = np.column_stack([pp.ravel(), vpp.ravel(), folded.ravel()])
+    pipelines, index = np.unique(columns, axis=0, return_inverse=True)
+    found = [_candidates(model, int(p), int(v), (), counts_ends, bool(f)) for p, v, f in pipelines]
     most = max(map(len, found))
     padded = [_padded(each, most, len(model.blocks)) for each in found]
     return tuple(_gathered(place, [each[place] for each in padded], index.reshape(pp.shape)) for place in range(most))

@@ -64,7 +64,7 @@ class Hoisted:
 def hoist(case: Case, rows: Layout) -> Hoisted:
     """Walk the inventory once, over the distinct combinations among the rows."""
     columns = [np.unique(getattr(rows, name), return_inverse=True)[1] for name in OF_COSTS]
-    columns.append(np.asarray(rows.pp > 1, int) if case.model.tied else np.zeros(np.shape(rows.tp), int))
+    columns.append(np.asarray(rows.apart, int) if case.model.tied else np.zeros(np.shape(rows.tp), int))
     _, first, index = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
     table = model_costs(case.model, case.job, case.cluster, taken(rows, first), case.engine)
     return Hoisted(mapped(table, single), index.ravel())

@@ -11,13 +11,14 @@ from ..layout.axes import ALONE, Layout, joined
 from ..layout.case import Case
 from ..layout.predicates import no_empty_chunk
 from ..layout.rules import Rule, rules_of
+from ..schedule.bubble import SCHEDULES
 from .space import DEGREES, Space
 
 Array = NDArray[Any]
 
 # A search may cut layers unevenly, and says so in the split of what it finds: these rules ask about a split as given.
 OF_A_SPLIT = ("LAY009", "LAY010", "LAY011")
-OF_A_SCHEDULE = ("LAY012", "LAY013", "LAY014", "LAY015")
+OF_A_SCHEDULE = ("LAY012", "LAY013", "LAY014", "LAY015", "LAY023")
 EVEN = Rule("LAY010", "a chunk has no layer", "every chunk holds a layer", "pp", no_empty_chunk, lambda _: "")
 
 
@@ -76,7 +77,7 @@ def legal_rows(case: Case, space: Space) -> Rows:
     rows = _flat(product.layout, legal)
     places, names = [], []
     for schedule in space.schedules:
-        asked = replace(case, layout=joined(rows, schedule=schedule))
+        asked = replace(case, layout=joined(rows, schedule=schedule), schedule=SCHEDULES[schedule])
         of_schedule = [rule for rule in rules if rule.code in OF_A_SCHEDULE]
         legal, more = _filtered(asked, of_schedule, np.shape(rows.tp), space.options)
         rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}

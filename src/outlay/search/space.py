@@ -17,7 +17,6 @@ from ..model.model import Model
 
 Width = Literal["lean", "middle", "wide"]
 
-SCHEDULES = ("1f1b", "gpipe", "interleaved")
 DEGREES = ("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch", "sp", "cp_kind", "moe_dispatch")
 
 PARTS = {"lean": 1, "middle": 8, "wide": 8}  # full recompute of 1/n, 2/n .. n/n of a stage's layers
@@ -83,7 +82,7 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
     stages = engine.zero_stages
     return Space(
         degrees=degrees,
-        schedules=SCHEDULES,
+        schedules=engine.schedules,
         recompute=recompute_choices(PARTS[width]),
         parts=PARTS[width],
         zero=tuple(pair for pair in ZERO[width] if pair[0] in stages),

@@ -6,6 +6,12 @@ from ..quantities import Count, Seconds, Share
 from ..stage import StageCosts
 
 
+def tensor_forward(stage: StageCosts, case: Case) -> Seconds:
+    """Exposed tensor-parallel exchange of the forward pass of one micro-batch on one stage."""
+    shown: Share = where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)
+    return shown * (stage.tensor_forward + stage.end_tensor_forward)
+
+
 def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
     """Exposed tensor-parallel exchange of one micro-batch on one stage.
 
@@ -13,7 +19,8 @@ def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
     """
     beside: Share = where(case.layout.sp, 1, case.engine.backward_exposed)
     shown: Share = where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)
-    once: Seconds = stage.tensor_forward + stage.end_forward + beside * (stage.tensor_backward + stage.end_backward)
+    back: Seconds = stage.tensor_backward + stage.end_tensor_backward
+    once: Seconds = stage.tensor_forward + stage.end_tensor_forward + beside * back
     return shown * (once + recomputed * stage.tensor_forward)
 
 

@@ -4,11 +4,11 @@ from ..formula import each, maximum, total
 from ..layout.case import Case
 from ..memory.activations import pass_bytes, recomputed_share
 from ..memory.peak import Stages
-from ..quantities import Bytes, Seconds, Share
-from ..schedule.bubble import fill_and_drain
+from ..quantities import Bytes, Count, Seconds, Share
+from ..schedule.bubble import fill_and_drain, schedule_share
 from ..stage import StageCosts
 from .compute import kernel_seconds, optimizer_seconds, recompute_seconds
-from .overlap import context_seconds, expert_seconds, exposed_data, tensor_seconds
+from .overlap import context_seconds, expert_seconds, exposed_data, tensor_forward, tensor_seconds
 from .traffic import data_seconds, message_seconds
 
 
@@ -23,6 +23,30 @@ def pass_seconds(stage: StageCosts, case: Case) -> Seconds:
         offload=stage_offload(stage, recomputed, case),
         tensor=tensor_seconds(stage, recomputed, case),
     )
+
+
+def forward_seconds(stage: StageCosts, case: Case) -> Seconds:
+    """Forward pass of one micro-batch through one stage."""
+    kernels: Seconds = stage.forward + stage.end_forward
+    return kernels + stage.context_forward + stage.expert_forward + tensor_forward(stage, case)
+
+
+def idle_parts(whole: StageCosts, case: Case) -> Count:
+    """What the other stages' work is divided by where it idles: by the schedule, from the model's passes F, B and W."""
+    forward: Seconds = forward_seconds(whole, case)
+    inputs: Seconds = pass_seconds(whole, case) - forward - whole.weight_gradients
+    return case.schedule.parts(forward, inputs, whole.weight_gradients, case.layout.pp, case.layout.vpp)
+
+
+def idle_share(whole: StageCosts, case: Case) -> Share:
+    """Idle share of a pipeline of equal stages."""
+    parts: Count = idle_parts(whole, case)
+    return schedule_share(case.layout.pp, parts, case.micro_batches)
+
+
+def idle_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
+    """Idle time of the slowest stage in one step, with the stages as they are."""
+    return fill_and_drain(pass_seconds(whole, case), slowest_pass(stages, case), idle_parts(whole, case))
 
 
 def slowest_pass(stages: Stages, case: Case) -> Seconds:
@@ -57,7 +81,7 @@ def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
     message: Seconds = message_seconds(case)
     return total(
         work=case.micro_batches * slowest,
-        idle=fill_and_drain(pass_seconds(whole, case), slowest, case.layout.vpp),
+        idle=fill_and_drain(pass_seconds(whole, case), slowest, idle_parts(whole, case)),
         sends=message * case.schedule.hops(case.layout.pp, case.layout.vpp, case.micro_batches),
         overhead=case.engine.step_seconds,
         data=exposed_data(slowest_data(stages, case), slowest, case),

@@ -60,7 +60,7 @@ def message_seconds(case: Case) -> Seconds:
 def tied_bytes(case: Case) -> Bytes:
     """Gradients of a tied embedding, summed between first and last stage."""
     table: Params = case.model.vocab * case.model.hidden / case.layout.tp
-    return where(case.model.tied, where(case.layout.pp > 1, case.engine.reduce_bytes * table, 0), 0)
+    return where(case.model.tied, where(case.layout.apart, case.engine.reduce_bytes * table, 0), 0)
 
 
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -74,7 +74,7 @@ def data_bytes(stage: StageCosts, case: Case) -> Bytes:
 def tied_seconds(case: Case) -> Seconds:
     """Time to sum a tied embedding's gradients between first and last stage: sent and received."""
     sent: Seconds = 2 * send_time(tied_bytes(case), case.layout.tp * case.layout.cp * case.layout.dp, case.cluster)
-    return where(case.model.tied, where(case.layout.pp > 1, sent, 0), 0)
+    return where(case.model.tied, where(case.layout.apart, sent, 0), 0)
 
 
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
