@@ -32,8 +32,8 @@ test-real: .venv-real/.package  ## the same counts in torch and transformers, on
 test-long: .venv/.dev  ## by hand: minutes to hours
 	$(BIN)/python -m pytest -q tests/long
 
-bench: .venv/.dev  ## seconds and memory of one bill
-	$(BIN)/python benchmarks/bench.py
+bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--record records
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 clean:  ## remove what the other words made
 	rm -rf .venv .venv-real build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

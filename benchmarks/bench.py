@@ -1,44 +1,63 @@
-"""Seconds and memory of one bill: `count()` in a warm process, and `outlay count` from the shell.
+"""Seconds, rates and memory: one bill, whole spaces, a list of layouts, and both commands from the shell.
 
-Prints one line a measurement beside its limit, and exits 1 if one is missed or could not be taken.
+    make bench                  beside what was recorded last
+    make bench ARGS=--record    and write it to recorded.json
+
+Prints one line a measurement beside its limit, and exits 1 if one is missed or could not be taken. A fixed NumPy loop
+is timed right after each: `at equal speed` compares with the recorded figures as if both machines ran it equally fast.
 """
 
+import argparse
 import json
 import os
+import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parent.parent
-MODEL = ROOT / "tests" / "configs" / "llama-3.1-70b.json"
-FLAGS = ["--on", "64xh100-sxm", "--tp", "8", "--pp", "4", "--seq", "8192", "--batch", "512"]
-SHELL_SECONDS, SHELL_MEGABYTES = 0.5, 100.0
+import workloads
+
+HERE = Path(__file__).parent
+RECORDED = HERE / "recorded.json"
+MODEL = HERE.parent / "tests" / "configs" / "llama-3.1-70b.json"
+QUESTION = ["--on", "64xh100-sxm", "--seq", "8192", "--batch", "512"]
+SHELL = {
+    "outlay count": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4"], 0.5, 100.0),
+    "outlay count --json": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4", "--json"], 0.5, 100.0),
+    "outlay plan": (["plan", "llama-3.1-70b", *QUESTION], None, None),  # the first answer; no limit is set
+}
+FAST, LIST = 10e6, 1e6  # layouts a second that spaces from LARGE on, and lists, are held to
+LARGE, SMALL, SMALL_SECONDS = 2_000_000, 1_000_000, 0.2
+LIMITS = {"gpt3-175b 1024 wide": (0.5, 100.0)}  # seconds and megabytes of the whole plan
 
 
-def one_count() -> Callable[[], object]:
-    """A call of `count()` on the demo's model, job, cluster and layout."""
-    from outlay import Job, Layout, count
-    from outlay.cluster.catalogue import cluster
-    from outlay.model.huggingface import read_config
+@dataclass
+class Run:
+    """What was measured, what was recorded before, and whether all limits held."""
 
-    model, machine = read_config(MODEL), cluster("64xh100-sxm")
-    job, layout = Job(sequence_length=8192, global_batch=512), Layout(tp=8, pp=4)
-    return lambda: count(model, job, machine, layout)
+    recorded: dict[str, Any]
+    found: dict[str, Any] = field(default_factory=dict)
+    holds: bool = True
 
+    def say(self, name: str, text: str, limit: str = "", ok: bool = True) -> None:
+        """One line."""
+        self.holds &= ok
+        print(f"{name:28} {text}{f'   {limit}   ' + ('ok' if ok else 'MISSED') if limit else ''}", flush=True)
 
-def seconds_a_call(call: Callable[[], object], spend: float = 2.0) -> tuple[float, float]:
-    """Best and median seconds of a call, over about `spend` seconds after one call to warm up."""
-    call()
-    taken: list[float] = []
-    while sum(taken) < spend or len(taken) < 5:
-        begin = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - begin)
-    return min(taken), statistics.median(taken)
+    def before(self, name: str) -> str:
+        """The same figure as it was recorded, and the ratio of the two at equal speed of the reference loop."""
+        now, old = self.found[name], self.recorded.get("figures", {}).get(name)
+        if old is None:
+            return "not recorded"
+        slower = now["reference_seconds"] / old["reference_seconds"]
+        ratio = now["seconds"] / old["seconds"] / slower
+        return f"recorded {old['seconds']:.3f} s, x {ratio:.2f} at equal speed"
 
 
 def shell(arguments: list[str]) -> tuple[float, float]:
@@ -56,42 +75,109 @@ def shell(arguments: list[str]) -> tuple[float, float]:
     return time.perf_counter() - begin, usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def in_process() -> bool:
-    """Time `count()`; there is no limit to hold, so it fails only if it cannot be taken."""
-    best, median = seconds_a_call(one_count())
-    rate = f"{1 / median:,.0f} a second"
-    print(f"{'count()':24} best {1e3 * best:8.3f} ms   median {1e3 * median:8.3f} ms   {rate}")
-    return True
+def alone(name: str) -> dict[str, Any]:
+    """One workload in a process of its own, so that its peak memory is its own."""
+    command = [sys.executable, str(HERE / "workloads.py"), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1:])
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
 
 
-def from_the_shell(name: str, extra: list[str]) -> bool:
-    """Time `outlay count` seven times and hold the median to its limits."""
-    runs = [shell(["count", str(MODEL), *FLAGS, *extra]) for _ in range(7)]
-    seconds, megabytes = statistics.median(run[0] for run in runs), max(run[1] for run in runs)
-    holds = seconds <= SHELL_SECONDS and megabytes <= SHELL_MEGABYTES
-    limits = f"limits {SHELL_SECONDS} s, {SHELL_MEGABYTES:.0f} MB"
-    print(f"{name:24} median {seconds:6.3f} s   peak {megabytes:6.1f} MB   {limits}   {'ok' if holds else 'MISSED'}")
-    return holds
+def reference(run: Run) -> None:
+    """The loop that tells a slow machine from slow code."""
+    measured = run.found["reference loop"] = alone("reference loop")
+    old = run.recorded.get("figures", {}).get("reference loop", measured)
+    text = f"{measured['seconds']:.3f} s   {measured['rate'] / 1e6:,.0f} M element-operations/s"
+    run.say("reference loop", f"{text}   {measured['seconds'] / old['seconds']:.2f} times the recorded time")
 
 
-def attempt(name: str, measure: Callable[[], bool]) -> bool:
+def one_bill(run: Run) -> None:
+    """`count()` in a warm process; no limit is set."""
+    measured = run.found["count()"] = alone("count()")
+    text = f"{1e3 * measured['seconds']:.3f} ms   {measured['rate']:,.0f} a second"
+    run.say("count()", f"{text}   {run.before('count()')}")
+
+
+def space(run: Run, name: str) -> None:
+    """A whole plan: every legal layout counted, the best billed, the baselines searched."""
+    measured = run.found[name] = alone(name)
+    seconds, rate, legal = measured["seconds"], measured["rate"], measured["layouts"]
+    most_seconds, most_memory = LIMITS.get(name, (SMALL_SECONDS if legal < SMALL else None, None))
+    limits = [f"{most_seconds} s"] if most_seconds else []
+    limits += [f"{most_memory:.0f} MB"] if most_memory else []
+    limits += [f"{FAST / 1e6:.0f} M/s"] if legal >= LARGE else []
+    ok = (not most_seconds or seconds <= most_seconds) and (not most_memory or measured["megabytes"] <= most_memory)
+    ok &= legal < LARGE or rate >= FAST
+    text = f"{legal:>11,} layouts   {rate / 1e6:6.1f} M/s   plan {seconds:.3f} s   {measured['megabytes']:.0f} MB"
+    said = f"{text}   {run.before(name)}"
+    run.say(name, said, f"limits {', '.join(limits)}" if limits else "", ok)
+
+
+def a_list(run: Run) -> None:
+    """Independent random layouts, nothing shared."""
+    measured = run.found["list"] = alone("list")
+    rate = measured["rate"]
+    text = f"{measured['layouts']:>11,} layouts   {rate / 1e6:6.2f} M/s   {measured['seconds']:.3f} s"
+    said = f"{text}   {measured['megabytes']:.0f} MB   {run.before('list')}"
+    run.say("list", said, f"limit {LIST / 1e6:.0f} M/s", rate >= LIST)
+
+
+def from_the_shell(run: Run, name: str) -> None:
+    """The median of seven runs of a command, held to its limits."""
+    arguments, most_seconds, most_memory = SHELL[name]
+    runs = [shell(arguments) for _ in range(7)]
+    seconds, megabytes = statistics.median(each[0] for each in runs), max(each[1] for each in runs)
+    loop = workloads.reference_loop()["seconds"]
+    run.found[name] = {"seconds": seconds, "megabytes": megabytes, "reference_seconds": loop}
+    ok = most_seconds is None or (seconds <= most_seconds and megabytes <= most_memory)
+    limits = f"limits {most_seconds} s, {most_memory:.0f} MB" if most_seconds else ""
+    text = f"median {seconds:.3f} s   peak {megabytes:.1f} MB   {run.before(name)}"
+    run.say(name, text, limits, ok)
+
+
+def attempt(run: Run, name: str, measure: Callable[[], None]) -> None:
     """One measurement; what cannot be taken is said and counts as missed."""
     try:
-        return measure()
+        measure()
     except Exception as reason:
-        print(f"{name:24} NOT MEASURED: {type(reason).__name__}: {reason}")
-        return False
+        run.holds = False
+        print(f"{name:28} NOT MEASURED: {type(reason).__name__}: {reason}")
+
+
+def machine() -> dict[str, Any]:
+    """Where this ran."""
+    import numpy as np
+
+    model = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    version = sys.version.split()[0]
+    return {"processor": model or platform.machine(), "cores": os.cpu_count(), "python": version,
+            "numpy": np.__version__}  # fmt: skip
 
 
 def main() -> int:
     """Take every measurement, also after one that failed."""
-    print(json.dumps({"python": sys.version.split()[0], "cores": os.cpu_count()}))
-    results = [
-        attempt("count()", in_process),
-        attempt("outlay count", lambda: from_the_shell("outlay count", [])),
-        attempt("outlay count --json", lambda: from_the_shell("outlay count --json", ["--json"])),
-    ]
-    return 0 if all(results) else 1
+    parser = argparse.ArgumentParser(description="seconds, rates and memory")
+    parser.add_argument("--record", action="store_true", help="write what is measured to recorded.json")
+    record = parser.parse_args().record
+    run = Run(json.loads(RECORDED.read_text()) if RECORDED.exists() else {})
+    print("now     ", json.dumps(machine()))
+    print("recorded", json.dumps(run.recorded.get("machine")))
+    attempt(run, "reference loop", lambda: reference(run))
+    attempt(run, "count()", lambda: one_bill(run))
+    for name in workloads.SPACES:
+        attempt(run, name, lambda name=name: space(run, name))
+    attempt(run, "list", lambda: a_list(run))
+    for name in SHELL:
+        attempt(run, name, lambda name=name: from_the_shell(run, name))
+    if record:
+        text = json.dumps({"machine": machine(), "figures": run.found}, indent=2)
+        RECORDED.write_text(text + "\n")
+    return 0 if run.holds else 1
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from outlay.layout.predicates import longest_stage, no_empty_chunk
 from outlay.layout.rules import rules_of
 from outlay.layout.stages import chunk_sizes
 from outlay.memory.peak import peak, peak_of
-from outlay.schedule.bubble import SCHEDULES
+from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
 from outlay.search.lists import count_list
@@ -98,7 +98,8 @@ def legal(case: Case) -> bool:
 def options(case: Case, space: Space) -> list[Layout]:
     """Every option of one legal row; where one changes nothing, the first of its values."""
     at, held = case.layout, int(longest_stage(case))
-    replicas = at.replicas > 1 or at.edp > 1
+    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    replicas = at.replicas > 1 or (experts and at.edp > 1)
     parts = min(held, space.parts)
     shares = {part / space.parts for _, part in space.recompute if part}
     layers = {"none": {0}, "selective": {0}, "full": {ceil(share * parts - 1e-9) for share in shares}}

@@ -9,7 +9,7 @@ from models import GPT3
 from outlay import Job, load_cluster
 from outlay.bill import load
 from outlay.memory.peak import peak
-from outlay.schedule.bubble import SCHEDULES
+from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
 from outlay.search.plan import asked, limits, sweep

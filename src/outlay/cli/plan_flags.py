@@ -1,10 +1,14 @@
 """The flags of outlay plan: how to search, and what narrows the space."""
 
+from typing import get_args
+
 from ..job import Job
+from ..layout.axes import SCHEDULES
 from .flags import QUESTION, Flag, field_flags
 
 LIST = "; 1,2,4 keeps these, 1..16 the declared ones inside"
 
+ON = Flag("on", ("--on",), "64xh100-sxm, or 8xp5.48xlarge; 8..512xh100-sxm with --objective accelerators")
 SEARCH = (
     Flag("space", ("--space",), "how much is searched: lean, middle or wide; default: wide"),
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
@@ -19,17 +23,17 @@ NARROW = (
     Flag("vpp", ("--vpp",), "chunks of layers a rank" + LIST, group="narrow"),
     Flag("micro_batch", ("--mbs", "--micro-batch"), "sequences in a micro-batch" + LIST, group="narrow"),
     Flag("zero", ("--zero",), "ZeRO stages, 0 to 3: 1,3", group="narrow"),
-    Flag("schedule", ("--schedule",), "gpipe, 1f1b, interleaved", group="narrow"),
+    Flag("schedule", ("--schedule",), ", ".join(get_args(SCHEDULES)), group="narrow"),
     Flag("recompute", ("--recompute",), "none, selective, full", group="narrow"),
     Flag(
         "offload_optimizer", ("--offload-optimizer",), "shares of the optimizer state: 0,0.5 or 0,50%", group="narrow"
     ),
     Flag("cp_kind", ("--cp-kind",), "ring, all_gather, ulysses; default: ring alone", group="narrow"),
     Flag("moe_dispatch", ("--moe-dispatch",), "all_to_all, all_gather; default: the first alone", group="narrow"),
-    Flag("sp", ("--sp",), "with sequence parallelism alone, or without", True, True, "narrow"),
-    Flag("hybrid", ("--hybrid",), "shards inside a scale-up domain alone, or never", True, True, "narrow"),
-    Flag("overlap_tp", ("--overlap-tp",), "tensor-parallel exchange hidden, or never", True, True, "narrow"),
-    Flag("overlap_dp", ("--overlap-dp",), "data-parallel exchange hidden, or never", True, True, "narrow"),
+    Flag("sp", ("--sp",), "only with sequence parallelism; or only without", True, True, "narrow"),
+    Flag("hybrid", ("--hybrid",), "only with shards inside a scale-up domain; or never", True, True, "narrow"),
+    Flag("overlap_tp", ("--overlap-tp",), "only with tensor-parallel exchange hidden; or never", True, True, "narrow"),
+    Flag("overlap_dp", ("--overlap-dp",), "only with data-parallel exchange hidden; or never", True, True, "narrow"),
     Flag("no_offload", ("--no-offload",), "nothing in host memory", True, group="narrow"),
     Flag("no_recompute", ("--no-recompute",), "no recompute", True, group="narrow"),
     Flag("tp_within_node", ("--tp-within-node",), "tp up to the scale-up domain", True, group="narrow"),
@@ -38,4 +42,4 @@ NARROW = (
 
 def plan_flags() -> tuple[Flag, ...]:
     """Everything that describes a search: where, by what, the task, how to search, and what narrows it."""
-    return (*QUESTION, *SEARCH, *field_flags(Job), *NARROW)
+    return (ON, *QUESTION[1:], *SEARCH, *field_flags(Job), *NARROW)

@@ -2,8 +2,9 @@
 
 import sys
 
+from ..cluster.accelerator import Cluster
 from ..search.fewest import fewest
-from ..search.plan import Progress
+from ..search.plan import Plan, Progress
 from ..search.plan import plan as search
 from ..show.answer import says_yes
 from ..show.plan import Answer
@@ -30,13 +31,30 @@ def plan(given: Given) -> int:
 
 
 def _searched(asked: Searched, progress: Progress | None) -> Answer:
-    task = asked.model, asked.job
-    how = {"width": asked.width, "best": asked.most, "progress": progress}
+    """One cluster's plan; or that of the smallest cluster that does it, and where none does, of the last tried."""
     if asked.objective == "time":
-        found = search(*task, asked.clusters[0], asked.engine, **how, **asked.narrowed)
-        return Answer(found, asked.width, asked.objective, (), asked.notes)
-    several = fewest(*task, asked.clusters, asked.engine, **how, **asked.narrowed)
-    last = several.tried[-1].ranks  # the first that fits; else the last that was tried
-    cluster = next(each for each in asked.clusters if each.ranks == last)
-    found = several.plan or search(*task, cluster, asked.engine, **how, **asked.narrowed)
-    return Answer(found, asked.width, asked.objective, several.tried, asked.notes)
+        return Answer(_of_one(asked, asked.clusters[0], progress), asked.width, "time", (), asked.notes)
+    several = fewest(
+        asked.model,
+        asked.job,
+        asked.clusters,
+        asked.engine,
+        width=asked.width,
+        best=asked.most,
+        progress=progress,
+        **asked.narrowed,
+    )
+    return Answer(several.plan, asked.width, asked.objective, several.tried, asked.notes)
+
+
+def _of_one(asked: Searched, cluster: Cluster, progress: Progress | None) -> Plan:
+    return search(
+        asked.model,
+        asked.job,
+        cluster,
+        asked.engine,
+        width=asked.width,
+        best=asked.most,
+        progress=progress,
+        **asked.narrowed,
+    )

@@ -47,8 +47,7 @@ def read_search(given: Given) -> Searched:
     width = _choice(given, "space", get_args(Width), "wide", faults)
     objective = _choice(given, "objective", OBJECTIVES, "time", faults)
     most = count(given.text("best") or BEST, "--best", faults, MOST_BEST)
-    table = at.file.get("layout", {})
-    found = read_narrowing(given.values, table if isinstance(table, Mapping) else {}, faults)
+    found = read_narrowing(given.values, _table(at.file.get("layout", {}), faults), faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
     faults.stop()
@@ -65,6 +64,13 @@ def read_search(given: Given) -> Searched:
     assert most is not None
     size = max(space.size for space in kept)
     return Searched(at.model, job, clusters, at.engine, width, most, objective, narrowed, size, notes)
+
+
+def _table(read: Any, faults: Faults) -> Mapping[str, Any]:
+    if not isinstance(read, Mapping):
+        faults.add(Fault("CFG003", "layout is not a table", "[layout] is a table of fields", quoted(read), "[layout]"))
+        return {}
+    return read
 
 
 def _choice(given: Given, name: str, choices: tuple[str, ...], default: str, faults: Faults) -> Any:
@@ -95,7 +101,9 @@ def _clusters(on: Any, base: Any, objective: str, faults: Faults) -> tuple[Clust
         faults.add(Fault("PLN007", what, rule, quoted(on or found[0].name), f"--on 8..512x{name}"))
     elif objective == "time" and (len(found) > 1 or match):
         what, rule = "several clusters for one plan", "the fastest layout is sought on one cluster"
-        fix = f"--objective accelerators for the fewest that do it, or --on {found[-1].name if found else '64xh100-sxm'}"
+        fix = (
+            f"--objective accelerators for the fewest that do it, or --on {found[-1].name if found else '64xh100-sxm'}"
+        )
         faults.add(Fault("PLN007", what, rule, quoted(on), fix))
     return found
 
@@ -125,7 +133,7 @@ def _range(low: int, high: int, name: str, faults: Faults) -> tuple[Cluster, ...
 
 def _steps(low: int, high: int, ranks: int, domain: int) -> list[int]:
     """Counts that may make whole domains; one too many where there are too many, so that a long range costs nothing."""
-    small = [n for n in range(low, min(high, domain) + 1)]
+    small = list(range(low, min(high, domain) + 1))
     step = max(1, domain // ranks)
     first = max(low, domain + 1)
     return small + list(range(first + -first % step, high + 1, step))[: MOST_CLUSTERS * 2]

@@ -15,7 +15,7 @@ from ..layout.case import Case
 from ..layout.predicates import longest_stage
 from ..layout.stages import candidates, chunk_sizes, whole
 from ..memory.peak import peak
-from ..schedule.bubble import among
+from ..schedule.laws import among
 from ..stage import stage_costs
 from ..step.total import step_seconds
 from .options import Choice, choice, groups, hybrid_shard, keys, merged
@@ -63,11 +63,13 @@ class Hoisted:
 
 def hoist(case: Case, rows: Layout) -> Hoisted:
     """Walk the inventory once, over the distinct combinations among the rows."""
-    columns = [np.unique(getattr(rows, name), return_inverse=True)[1] for name in OF_COSTS]
-    columns.append(np.asarray(rows.apart, int) if case.model.tied else np.zeros(np.shape(rows.tp), int))
-    _, first, index = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    code = np.asarray(rows.apart, int) if case.model.tied else np.zeros(np.shape(rows.tp), int)
+    for name in OF_COSTS:
+        values, place = np.unique(getattr(rows, name), return_inverse=True)
+        code = code * values.size + place  # one whole number a combination sorts faster than many columns
+    _, first, index = np.unique(code, return_index=True, return_inverse=True)
     table = model_costs(case.model, case.job, case.cluster, taken(rows, first), case.engine)
-    return Hoisted(mapped(table, single), index.ravel())
+    return Hoisted(mapped(table, single), index)
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ class Tried:
 
 @dataclass(frozen=True)
 class Fewest:
-    """The clusters tried, and the plan of the first that fits; None where none does."""
+    """The clusters tried, and the plan of the last: the first that fits, or one whose `best` is empty."""
 
     tried: tuple[Tried, ...]
-    plan: Plan | None
+    plan: Plan
 
 
 def fewest(
@@ -40,16 +40,20 @@ def fewest(
     progress: Progress | None = None,
     **narrowed: tuple[Any, ...],
 ) -> Fewest:
-    """Search one cluster after another, smallest first; stop at the first with a layout that fits."""
+    """Search one cluster after another, smallest first; stop at the first with a layout that fits.
+
+    Raises ValueError without clusters.
+    """
     tried: list[Tried] = []
+    found: Plan | None = None
     for cluster in sorted(clusters, key=lambda each: each.ranks):
         found = plan(model, job, cluster, engine, width=width, best=best, progress=progress, **narrowed)
         tried.append(Tried(cluster.ranks, verdict_of(found), found.search.legal))
-        if found.best:
-            return Fewest(tuple(tried), found)
-        if not found.search.proved:
+        if found.best or not found.search.proved:
             break
-    return Fewest(tuple(tried), None)
+    if found is None:
+        raise ValueError("no clusters to search")
+    return Fewest(tuple(tried), found)
 
 
 def verdict_of(found: Plan) -> str:

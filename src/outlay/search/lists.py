@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layer import model_costs
+from ..layer import ModelCosts
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.stages import candidates, whole
 from ..memory.peak import peak
-from ..schedule.bubble import among
+from ..schedule.laws import among
 from ..stage import stage_costs
 from ..step.total import step_seconds
+from .blocks import hoist
 from .rows import taken
 
 Floats = NDArray[np.float64]
@@ -23,15 +24,16 @@ def count_list(case: Case, layouts: Layout, rows: int = ROWS) -> tuple[Floats, F
     """Peak and step of every layout of a list: `layouts` holds flat arrays of one length; no rule is asked."""
     length = np.size(layouts.tp)
     peaks, seconds = np.empty(length), np.empty(length)
+    costs = hoist(case, layouts) if length else None
     for start in range(0, length, rows):
         ids = np.arange(start, min(start + rows, length))
-        peaks[ids], seconds[ids] = _count(case, taken(layouts, ids))
+        assert costs is not None
+        peaks[ids], seconds[ids] = _count(case, taken(layouts, ids), costs.at(ids))
     return peaks, seconds
 
 
-def _count(case: Case, layout: Layout) -> tuple[Floats, Floats]:
+def _count(case: Case, layout: Layout, costs: ModelCosts) -> tuple[Floats, Floats]:
     asked = replace(case, layout=layout, schedule=among(np.asarray(layout.schedule)))
-    costs = model_costs(case.model, case.job, case.cluster, layout, case.engine)
     found = candidates(case.model, layout, case.engine.counts_ends)
     stages = tuple(stage_costs(stage, costs) for stage in found)
     time = step_seconds(stages, stage_costs(whole(case.model), costs), asked)

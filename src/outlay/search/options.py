@@ -65,7 +65,8 @@ def keys(case: Case, space: Space) -> Array:
     at = case.layout
     held = longest_stage(case)
     parts = np.minimum(held, space.parts)
-    replicas = (at.replicas > 1) | (at.edp > 1)
+    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    replicas = (at.replicas > 1) | ((at.edp > 1) & experts)
     hidden = (at.tp > 1) & ((at.sliced > 1) | (case.engine.name == "fsdp2"))
     shard = hybrid_shard(case)
     hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1)

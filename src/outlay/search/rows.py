@@ -11,7 +11,7 @@ from ..layout.axes import ALONE, Layout, joined
 from ..layout.case import Case
 from ..layout.predicates import no_empty_chunk
 from ..layout.rules import Rule, rules_of
-from ..schedule.bubble import SCHEDULES
+from ..schedule.laws import SCHEDULES
 from .space import DEGREES, Space
 
 Array = NDArray[Any]

@@ -175,8 +175,48 @@ def validate_schema() -> Schema:
     }
 
 
+def plan_schema() -> Schema:
+    """What `outlay plan --json` prints: bills inside it are those of `outlay schema bill`."""
+    whole = {"type": "object", "description": "as given, every field filled"}
+    bill = {"type": ["object", "null"], "description": "as in `outlay schema bill`"}
+    layout = {"type": ["object", "null"], "description": "every field filled"}
+    ranked = record_of({"layout": layout, "bill": bill})
+    counts = ("space", "illegal", "duplicates", "legal", "pruned", "counted", "did_not_fit")
+    measured = {"seconds": NUMBER, "layouts_per_second": NUMBER, "proved": YES_NO, "gap": MAYBE}
+    point = {"peak_bytes": NUMBER, "seconds": NUMBER, "fits": YES_NO, "layout": layout}
+    tried = {"ranks": WHOLE, "verdict": TEXT, "legal": WHOLE}
+    model = record_of(
+        {
+            "name": TEXT,
+            "parameters": record_of(dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)),
+            "shape": {"type": "object"},
+        }
+    )
+    keys = {
+        "schema": {"const": "outlay.plan.1"},
+        "version": TEXT,
+        "model": model,
+        "job": whole,
+        "cluster": whole,
+        "engine": TEXT,
+        "space": {"type": "object", "description": "its width, and the values of every field"},
+        "objective": {"enum": ["time", "accelerators"]},
+        "best": list_of(ranked),
+        "frontier": list_of(record_of(point)),
+        "baselines": list_of(record_of({"name": TEXT, "layout": layout, "bill": bill})),
+        "rejected": list_of(record_of({"rule": TEXT, "count": WHOLE})),
+        "search": record_of(dict.fromkeys(counts, WHOLE) | measured),
+        "smallest": {"type": ["object", "null"], "description": "where nothing fits: the layout that needs least"},
+        "tried": list_of(record_of(tried)),
+        "violations": list_of(record_of(VIOLATION)),
+        "assumptions": list_of(TEXT),
+    }
+    return {"$schema": DRAFT, **record_of(keys)}
+
+
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "bill": bill_schema,
+    "plan": plan_schema,
     "bubble": bubble_schema,
     "validate": validate_schema,
 }

@@ -1,0 +1,179 @@
+"""A plan in the terminal: the best layout first, then what proves it, what is near it, and why."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from ..bill import Bill
+from ..search.fewest import Tried
+from ..search.plan import Plan, Ranked
+from ..undivided import parameters
+from .answer import binds_line, headline, step_line, where
+from .layouts import layout_flags, mesh
+from .money import price_of
+from .parts import memory_part
+from .plan_frontier import frontier_part
+from .plan_parts import baseline_part, best_part, rejected_part, space_part, tried_part, why_part
+from .terminal import assumed_lines, closing_lines, loud_notes, model_words, subject_lines
+from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short, wrapped
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A plan, and how it was asked for; with several clusters, those that were tried."""
+
+    plan: Plan
+    width: str
+    objective: str = "time"
+    tried: tuple[Tried, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_lines(answer: Answer, style: Style) -> list[str]:
+    """The whole answer."""
+    found = answer.plan
+    loud = loud_notes((*answer.notes, *found.assumptions), style)
+    front = _front(answer, style)
+    tried = ["", *tried_part(answer.tried, style)] if answer.tried else []
+    return [*front, *loud, *tried, *_middle(found, style), *_end(answer, style)]
+
+
+def _front(answer: Answer, style: Style) -> list[str]:
+    """The answer itself."""
+    found = answer.plan
+    if found.best:
+        fewest = _fewest_line(answer, style)
+        return [*fewest, *best_lines(found, style), *_proved_line(found, style), *_close_line(found, style)]
+    if found.smallest:
+        return [*_smallest_lines(answer, found.smallest, style), *_proved_line(found, style)]
+    return _empty_lines(found, style)
+
+
+def _fewest_line(answer: Answer, style: Style) -> list[str]:
+    if answer.objective != "accelerators":
+        return []
+    ranks = answer.plan.cluster.ranks
+    below = [each for each in answer.tried if each.ranks < ranks]
+    before = f"; none of {counted(len(below), 'smaller cluster')} that were tried holds it" if below else ""
+    text = f"{answer.plan.cluster.name} ({counted(ranks, 'card')}){before}"
+    return block("FEWEST", text, style, f"1;{GOOD}")
+
+
+def best_lines(found: Plan, style: Style) -> list[str]:
+    """The best layout as flags, then its time, memory and price."""
+    first = found.best[0]
+    bill = first.bill
+    low, high = bill.step.band_seconds
+    time = f"{duration(bill.step.seconds)} a step ({duration(low)} to {duration(high)})"
+    rate = f"{short(bill.step.tokens_per_second)} tokens/s   MFU {percent(bill.step.mfu)}"
+    memory = bill.memory
+    held = f"{both(memory.peak_bytes)} of {both(memory.usable_bytes)} usable"
+    free = f"{gib(memory.usable_bytes - memory.peak_bytes)} free; {where(bill)}"
+    texts = [f"dp {bill.derived.dp}, {counted(bill.derived.micro_batches, 'micro-batch')} a pipeline"]
+    texts += [f"{time}   {rate}", f"{held}, {free}", *_run_text(bill)]
+    lines = block("BEST", layout_flags(first.layout, found.model, found.engine), style, f"1;{GOOD}")
+    return lines + [line for text in texts for line in wrapped(text, style, 10, 10)]
+
+
+def _run_text(bill: Bill) -> list[str]:
+    """Days, card-hours and dollars of the whole run, where its tokens are said."""
+    if not bill.job.tokens:
+        return []
+    steps = ceil(bill.job.tokens / (bill.job.global_batch * bill.job.sequence_length))
+    hours = steps * bill.step.seconds / 3600
+    text = f"{short(bill.job.tokens)} tokens: {figure(hours / 24)} days, {short(hours * bill.cluster.ranks)} card-hours"
+    price = price_of(bill.cluster)
+    if price is None:
+        return [f"{text}, without restarts"]
+    each = price.dollars / bill.cluster.ranks
+    known = f"list price of {price.date}{', unverified' if price.unverified else ''}"
+    return [f"{text}, {short(price.dollars * hours)} USD at {figure(each)} a card-hour ({known}), without restarts"]
+
+
+def _proved_line(found: Plan, style: Style) -> list[str]:
+    """What the answer is the best of; or that the search was stopped."""
+    search = found.search
+    fit = search.counted - search.did_not_fit
+    rate = f"{figure(search.seconds)} s, {short(search.layouts_per_second)} a second"
+    if search.proved:
+        best = f"best of {search.legal:,} legal layouts, {fit:,} of which fit"
+        best = best if fit else f"none of {search.legal:,} legal layouts fits for sure"
+        size = f"every one counted, of {short(search.space)} combinations"
+        return block("PROVED", f"{best}; {size}; {rate}; gap 0", style)
+    left = f"{search.pruned:,} were not counted, and one of them may be better"
+    text = f"stopped after {search.counted:,} of {search.legal:,} legal layouts, {fit:,} of which fit; {left}; {rate}"
+    return block("NOT PROVED", text, style, f"1;{WARN}")
+
+
+def _close_line(found: Plan, style: Style) -> list[str]:
+    """Whether the second is as good within the bands, and whether the list shows different cuts at all."""
+    if len(found.best) < 2:
+        return []
+    first, second = found.best[0].bill.step, found.best[1].bill.step
+    texts = []
+    if first.band_seconds[1] >= second.band_seconds[0]:
+        inside = sum(each.bill.step.band_seconds[0] <= first.band_seconds[1] for each in found.best)
+        which = "1 and 2" if inside == 2 else f"1 to {inside}"
+        texts.append(f"{which} overlap within their bands: run the first ones for 20 steps before choosing")
+    different = len({mesh(each.layout) for each in found.best})
+    if different < len(found.best):
+        same = len(found.best) - different
+        texts.append(f"{same} of the {len(found.best)} differ from one above in options alone (recompute, ZeRO, ..)")
+    return block("CLOSE", "; ".join(texts), style) if texts else []
+
+
+def _smallest_lines(answer: Answer, smallest: Ranked, style: Style) -> list[str]:
+    """Nothing fits: the verdict of the layout that needs least, and its bill."""
+    bill = smallest.bill
+    clusters = f", nor on {counted(len(answer.tried) - 1, 'smaller cluster')}" if len(answer.tried) > 1 else ""
+    none = f"no layout of the space fits for sure on {bill.cluster.name}{clusters}; the one that needs least is"
+    lines = headline(bill, style)
+    lines += block("SMALLEST", f"{none} {layout_flags(smallest.layout, answer.plan.model, answer.plan.engine)}", style)
+    return [*lines, *step_line(bill, style)]
+
+
+def _empty_lines(found: Plan, style: Style) -> list[str]:
+    """No layout is legal: the rule that empties the space, and the nearest that is not empty."""
+    why = found.emptied
+    lines = block("NO LAYOUT", "the space holds no legal layout", style, f"1;{BAD}")
+    if why is None:
+        return lines
+    lines += block("RULE", f"{why.what} ({why.code}): {why.rule}", style)
+    near = ";  ".join(why.nearest) or "none on this cluster with a batch near this one"
+    return [*lines, *block("NEAREST", f"legal: {near}", style)]
+
+
+def _middle(found: Plan, style: Style) -> list[str]:
+    """The evidence: the ranking, the baselines, the frontier, and why the first is the first."""
+    lines: list[str] = []
+    if found.best:
+        lines += ["", *best_part(found, style)]
+    elif found.smallest:
+        lines += ["", *subject_lines(found.smallest.bill, style), "", *memory_part(found.smallest.bill, style)]
+    lines += ["", *baseline_part(found, style)] if found.search.legal else []
+    lines += ["", *frontier_part(found, style)] if found.frontier else []
+    lines += ["", *why_part(found, style)]
+    shown = found.best[0] if found.best else found.smallest
+    return [*lines, *(binds_line(shown.bill, style) if shown else [])]
+
+
+def _end(answer: Answer, style: Style) -> list[str]:
+    """What was searched, what was assumed, and where to go from here."""
+    found = answer.plan
+    job = found.job
+    tokens = job.global_batch * job.sequence_length
+    said = (
+        f"batch {job.global_batch:,} x {job.sequence_length:,} tokens = {short(tokens)} tokens a step, {job.precision}"
+    )
+    lines = [*rejected_part(found, style), ""]
+    if found.best or not found.smallest:
+        lines += block("MODEL", model_words(found.model, parameters(found.model)), style)
+        lines += block("JOB", f"{said}; {found.cluster.name}, engine {found.engine.name}", style)
+    lines += [*space_part(found, answer.width, style), ""]
+    shown = found.best[0] if found.best else found.smallest
+    if shown is None:
+        code = found.emptied.code if found.emptied else "LAY001"
+        return [*lines, *assumed_lines(found.assumptions, style), *block("MORE", f"outlay explain {code}", style)]
+    more = "--json > plan.json   |   outlay count plan.json: the whole bill   |   --no-offload, --pp 1..8, .. narrow"
+    conventions = closing_lines(shown.bill, style, more)
+    start = next(index for index, line in enumerate(conventions) if "COUNTS" in line)
+    return [*lines, *assumed_lines(found.assumptions, style), *conventions[start:]]
