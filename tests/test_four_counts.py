@@ -12,7 +12,8 @@ from outlay import Bill, Job, Layout, count, explain, load_cluster
 from outlay.ladder import rungs
 from outlay.memory.activations import best_segments, checkpoint_share, checkpoint_units, coarse_activation_bytes
 from outlay.memory.states import resident_bytes, state_bytes
-from outlay.schedule.bubble import SCHEDULES, bubble_share, held_slots, schedule_share, useful_slots
+from outlay.schedule.bubble import bubble_share, held_slots, schedule_share, useful_slots
+from outlay.schedule.laws import SCHEDULES
 from outlay.step.traffic import coarse_gradient_bytes, tokens_at_parity, transfer_seconds
 
 GB = 1e9
@@ -79,7 +80,7 @@ def test_the_share_tends_to_nothing_as_micro_batches_grow() -> None:
 def test_gpipe_and_1f1b_idle_alike_and_only_hold_different_numbers_of_micro_batches(schedule: str) -> None:
     law = SCHEDULES[schedule]
     assert schedule_share(8, law.parts(1, 1, 1, 8, 1), 32) == 7 / 39
-    assert law.in_flight(0, 8, 1, 32) == {"gpipe": 32, "1f1b": 8}[schedule]
+    assert law.in_flight(0, 8, 1, 32, 8) == {"gpipe": 32, "1f1b": 8}[schedule]
 
 
 def test_twice_the_micro_batches_of_one_size_halve_the_share_and_lengthen_the_step() -> None:

@@ -15,7 +15,7 @@ from outlay.layout.axes import Layout
 from outlay.layout.case import Case
 from outlay.layout.stages import candidates, whole
 from outlay.memory.peak import peak
-from outlay.schedule.bubble import SCHEDULES
+from outlay.schedule.laws import SCHEDULES
 from outlay.stage import stage_costs
 from outlay.step.total import step_seconds
 
@@ -49,7 +49,7 @@ def counted(case: Case) -> tuple[Any, Any]:
     costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
     found = candidates(case.model, case.layout, case.engine.counts_ends)
     stages = tuple(stage_costs(stage, costs) for stage in found)
-    return peak(stages, case), step_seconds(stages, stage_costs(whole(case.model), costs), case)
+    return peak(stages, case), step_seconds(stages, stage_costs(whole(case.model), costs, case.layout.pp), case)
 
 
 def cell(layout: Layout, where: tuple[int, ...]) -> Layout:

@@ -106,6 +106,8 @@ def options(case: Case, space: Space) -> list[Layout]:
     recompute = {(kind, ceil(count * held / parts)) for kind, _ in space.recompute for count in layers[kind]}
     shard = hybrid_shard(case)
     splits = at.dp_shard % shard == 0 and shard < at.dp_shard and shard * at.cp > 1
+    copies = at.dp_shard // shard
+    splits = splits and (not experts or at.edp <= copies or at.edp % copies == 0)
     zero = [pair for pair in space.zero if splits or not pair[1]] or list(space.zero[:1])
     hides = at.tp > 1 and (at.sp or case.engine.name == "fsdp2")
     return [

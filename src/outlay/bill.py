@@ -1,6 +1,7 @@
 """count(): the bill of one layout, with what it assumed, what it breaks, and what binds."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import peak_rate
@@ -23,11 +24,11 @@ from .memory.peak import Stages
 from .model.model import Model
 from .quantities import GB
 from .ranges import out_of_range
-from .schedule.bubble import SCHEDULES
+from .schedule.laws import SCHEDULES
 from .stage import StageCosts, stage_costs
 from .step.compute import BACKWARD, flops_share, recomputed_flops
 from .step.total import step_seconds
-from .undivided import Parameters, parameters, sequence_flops
+from .undivided import Parameters, layer_flops, parameters, sequence_flops
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def load(case: Case) -> Loaded:
     ends = case.engine.counts_ends
     few = tuple(stage_costs(stage, costs) for stage in candidates(case.model, case.layout, ends))
     every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout, ends))
-    return Loaded(case, few, stage_costs(whole(case.model), costs), every)
+    return Loaded(case, few, stage_costs(whole(case.model), costs, case.layout.pp), every)
 
 
 def case_of(
@@ -189,8 +190,8 @@ def step_of(loaded: Loaded) -> Step:
     seconds = float(step_seconds(loaded.stages, loaded.whole, case))
     tokens = case.job.global_batch * case.job.sequence_length / seconds
     forward = sequence_flops(case.model, case.job) * case.job.global_batch
-    again = recomputed_flops(loaded.whole, _recomputed(loaded), case.layout, 1) * case.layout.tp * case.layout.cp
-    again_step = float(again) * case.job.global_batch / case.layout.micro_batch
+    again = recomputed_flops(*layer_flops(case.model, case.job), _recomputed(loaded), case.layout)
+    again_step = float(again) * case.job.global_batch
     flops = (1 + BACKWARD) * forward
     rate = peak_rate(case.cluster.accelerator, case.job.precision) or case.cluster.accelerator.fp16_flops
     ranks = case.cluster.ranks
@@ -249,9 +250,14 @@ def violations_of(case: Case) -> tuple[Violation, ...]:
 
 
 def _violation(rule: Rule, case: Case, nearest: tuple[str, ...]) -> Violation:
-    values = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in legal_values(rule, case))
-    ways = [f"{flag(rule.axis)} {' or '.join(values)}"] if values else []
+    values = _spelled(legal_values(rule, case))
+    pasted = _spelled(legal_values(rule, case, also=("LAY001",))) or values  # those that still make this cluster
+    ways = [f"{flag(rule.axis)} {' or '.join(pasted)}"] if pasted else []
     return Violation(rule.code, rule.what, rule.rule, rule.got(case), _fix(rule, case, ways, nearest), values, nearest)
+
+
+def _spelled(values: list[Any]) -> tuple[str, ...]:
+    return tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
 
 
 def _fix(rule: Rule, case: Case, ways: list[str], nearest: tuple[str, ...]) -> str:
@@ -261,6 +267,6 @@ def _fix(rule: Rule, case: Case, ways: list[str], nearest: tuple[str, ...]) -> s
     if rule.code == "LAY009" and case.layout.pp * case.layout.vpp <= case.model.layers:
         sizes = chunk_sizes(case.model.layers, case.layout.pp, case.layout.vpp)
         ways.append(f"--split {','.join(map(str, sizes))}")
-    if not nearest:
+    if not nearest and not ways:
         ways.append("no layout of this job on this cluster obeys every rule: change the batch or the cluster")
     return "; or ".join(ways) or "see the nearest legal layouts"

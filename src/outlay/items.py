@@ -21,7 +21,15 @@ from .step.total import (
     slowest_pass,
     step_seconds,
 )
-from .step.traffic import axis_bytes, axis_seconds, data_bytes, data_seconds, message_seconds, pipeline_bytes
+from .step.traffic import (
+    axis_bytes,
+    axis_seconds,
+    data_bytes,
+    data_seconds,
+    message_seconds,
+    pipeline_bytes,
+    tied_bytes,
+)
 
 Verdict = Literal["fits", "tight", "does_not_fit", "impossible"]
 
@@ -265,7 +273,8 @@ def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
         link = case.cluster.inside.name if stride < case.cluster.inside.size else case.cluster.outside.name
         found.append(TrafficItem("pp", size, alone, one * hops, link, "tokens"))
     experts = any(block.feed_forward.experts for block in case.model.blocks)
-    if layout.replicas > 1 or (experts and layout.edp > 1):
+    tied = float(tied_bytes(case)) > 0
+    if layout.replicas > 1 or (experts and layout.edp > 1) or tied:
         busiest = busiest_stage(stages, case)
         alone = float(slowest_data(stages, case))
         exposed = float(exposed_data(alone, slowest_pass(stages, case), case))

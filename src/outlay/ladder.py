@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .bill import Loaded, case_of, load
+from .bill import Loaded, case_of, countable, load
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import peak_rate, rates
 from .derivation import Step, explain
@@ -34,13 +34,15 @@ from .model.model import Model
 from .model.operations import Row, Sizes
 from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
 from .schedule.bubble import bubble_share, schedule_share
+from .simulated import Simulated
 from .stage import StageCosts
 from .step.total import idle_parts, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
 from .undivided import parameters
 
 COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
-COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank
+COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank: weights and gradients
+COARSE_WEIGHTS: Bytes = 2  # what ZeRO-2 leaves there
 COARSE_FLOPS: Flops = 6  # a parameter and token
 COARSE_VALUES = 10  # a token a layer
 
@@ -70,7 +72,8 @@ class Quantity:
 def coarse_state(parameters_total: Params, case: Case) -> Bytes:
     """The textbook's state of one rank: 16 bytes a parameter over tp x pp, the sharded part over the replicas too."""
     divided: Params = parameters_total / (case.layout.tp * case.layout.pp)
-    kept: Bytes = where(case.layout.zero >= 1, where(case.layout.zero >= 3, 0, COARSE_REPLICATED), COARSE_BYTES)
+    some: Bytes = where(case.layout.zero >= 3, 0, where(case.layout.zero >= 2, COARSE_WEIGHTS, COARSE_REPLICATED))
+    kept: Bytes = where(case.layout.zero >= 1, some, COARSE_BYTES)
     return divided * (kept + (COARSE_BYTES - kept) / case.layout.shard)
 
 
@@ -224,16 +227,31 @@ def explain_count(
 ) -> Step:
     """The derivation of one quantity of a bill, such as `memory` or `traffic.dp`; takes what `count()` takes."""
     case, _ = case_of(model, job, cluster, layout, engine)
-    return derive(quantity, load(case))
+    return derive(quantity, load(countable(case)))
 
 
-def rungs(name: str, loaded: Loaded) -> tuple[Rung, ...]:
-    """The same quantity as the textbook counts it, as outlay's formulas do, simulated, and measured."""
+SIMULATED: dict[str, Callable[[Simulated], float]] = {
+    "step": lambda run: run.seconds,
+    "bubble": lambda run: run.bubble_share,
+}
+
+
+def _simulated(name: str, run: Simulated | None) -> Rung:
+    quantity = find_quantity(name)
+    if name not in SIMULATED:
+        return Rung("simulated", None, quantity.unit, "as refined: no schedule in it")
+    if run is None:
+        return Rung("simulated", None, quantity.unit, "not simulated (--simulate)")
+    return Rung("simulated", SIMULATED[name](run), quantity.unit, "every pass, with the stages as they are")
+
+
+def rungs(name: str, loaded: Loaded, run: Simulated | None = None) -> tuple[Rung, ...]:
+    """The same quantity as the textbook counts it, as outlay's formulas do, simulated if it was, and measured."""
     quantity = find_quantity(name)
     coarse = quantity.coarse(loaded) if quantity.coarse else None
     return (
         Rung("coarse", coarse, quantity.unit, quantity.coarse_note or "no textbook count"),
         Rung("refined", float(quantity.formula(*quantity.inputs(loaded))), quantity.unit, "this derivation"),
-        Rung("simulated", None, quantity.unit, "not simulated"),
+        _simulated(name, run),
         Rung("measured", None, quantity.unit, "not measured"),
     )

@@ -48,8 +48,6 @@ class LayerCosts:
     core_forward: Seconds  # the part that selective recompute runs again
     input_gradient: Seconds
     weight_gradient: Seconds
-    flops: Flops  # model FLOPs, forward
-    core_flops: Flops
     context_forward: Seconds  # context-parallel exchange that shows, forward
     context_backward: Seconds
     tp: Exchange
@@ -184,8 +182,6 @@ def layer_costs(name: str, all_rows: tuple[Row, ...], here: Sizes, speed: Rates,
         core_forward=sum_forward(core, here, speed),
         input_gradient=sum_input_gradient(work, here, speed),
         weight_gradient=sum_weight_gradient(work, here, speed),
-        flops=sum_flops(work, here),
-        core_flops=sum_flops(core, here),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
         context_backward=context_backward(moves["cp"], core, here, speed, cluster),
         **{axis: _exchange(moves[axis], here, cluster) for axis in AXES},

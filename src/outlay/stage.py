@@ -10,7 +10,7 @@ from functools import cached_property
 from .formula import each, maximum, minimum, total
 from .layer import LayerCosts, ModelCosts
 from .layout.stages import Stage
-from .quantities import Bytes, Count, Flops, Params, Seconds
+from .quantities import Bytes, Count, Params, Seconds
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ def held_tape(held: Held) -> Bytes:
     return held.some * held.costs.kept
 
 
+def held_core_tape(held: Held) -> Bytes:
+    """What one layer's attention core keeps, where the stage has such layers."""
+    return held.some * (held.costs.kept - held.costs.kept_selective)
+
+
 def held_forward(held: Held) -> Seconds:
     """Kernels of the forward pass."""
     return held.layers * held.costs.forward
@@ -117,16 +122,6 @@ def held_expert_backward(held: Held) -> Seconds:
     return held.layers * (held.costs.ep.backward + held.costs.etp.backward)
 
 
-def held_flops(held: Held) -> Flops:
-    """Model FLOPs of the forward pass."""
-    return held.layers * held.costs.flops
-
-
-def held_core_flops(held: Held) -> Flops:
-    """Model FLOPs of the attention cores, forward."""
-    return held.layers * held.costs.core_flops
-
-
 @dataclass(frozen=True)
 class StageCosts:
     """One stage: layers of each kind, and the two ends of the model where they stand. Costs are of one rank."""
@@ -136,6 +131,8 @@ class StageCosts:
     layers: tuple[Held, ...]
     ends: tuple[Held, ...]  # embedding, head
     head: Count
+    unevenness: Count = 1  # layers if all its chunks were as its largest, over those it has
+    stages: Count = 1  # of a pipeline that it stands for: all of them where the model is whole, 1/v of one for a chunk
 
     @cached_property
     def parts(self) -> tuple[Held, ...]:
@@ -186,6 +183,11 @@ class StageCosts:
     def largest_tape(self) -> Bytes:
         """The tape of the layer that keeps most."""
         return maximum(each(held_tape, self.layers))
+
+    @cached_property
+    def largest_core(self) -> Bytes:
+        """What the attention core that keeps most would keep, of one layer."""
+        return maximum(each(held_core_tape, self.layers))
 
     @cached_property
     def forward(self) -> Seconds:
@@ -257,19 +259,9 @@ class StageCosts:
         """Exchange between experts, backward."""
         return total(each(held_expert_backward, self.layers))
 
-    @cached_property
-    def flops(self) -> Flops:
-        """Model FLOPs of the layers, forward."""
-        return total(each(held_flops, self.layers))
 
-    @cached_property
-    def core_flops(self) -> Flops:
-        """Model FLOPs of the attention cores, forward."""
-        return total(each(held_core_flops, self.layers))
-
-
-def stage_costs(stage: Stage, costs: ModelCosts) -> StageCosts:
+def stage_costs(stage: Stage, costs: ModelCosts, stages: Count = 1) -> StageCosts:
     """Join what a stage holds with what each part costs."""
     layers = tuple(Held(each.name, count, each) for each, count in zip(costs.layers, stage.counts, strict=True))
     ends = Held("embedding", stage.embedding, costs.embedding), Held("head", stage.head, costs.head)
-    return StageCosts(stage.name, stage.rank, layers, ends, stage.head)
+    return StageCosts(stage.name, stage.rank, layers, ends, stage.head, stage.unevenness, stages)

@@ -1,6 +1,6 @@
 """The parameters of a model by itself: the rows under the layout that divides nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from .engines.tables import engine, kernel_set
@@ -11,7 +11,7 @@ from .layout.sizes import sizes
 from .layout.stages import whole
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Block, Model
-from .model.operations import Row, Sizes
+from .model.operations import Attention, Row, Sizes
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,18 @@ def parameters(model: Model) -> Parameters:
 
 
 def sequence_flops(model: Model, job: Job) -> float:
-    """Model FLOPs of one sequence's forward pass, attention as the job counts it."""
-    kernels = kernel_set("transformer_engine")
-    heres = [plain_sizes(model, block, job) for block in model.blocks]
-    kinds = [_work(rows(model, block, kernels)) for block in model.blocks]
-    amount = sum(
-        count * sum_flops(kind, here) for count, kind, here in zip(whole(model).counts, kinds, heres, strict=True)
-    )
-    return float(amount + sum_flops(_work(head_rows(model, kernels)), heres[0]))
+    """Model FLOPs of one sequence's forward pass, attention as the job counts it; every expert loaded alike."""
+    layers, _ = layer_flops(model, job)
+    here = plain_sizes(model, model.blocks[0], job)
+    return float(layers + sum_flops(_work(head_rows(model, kernel_set("transformer_engine"))), here))
+
+
+def layer_flops(model: Model, job: Job) -> tuple[float, float]:
+    """FLOPs of one sequence's forward pass through all layers, and of the attention cores among them."""
+    kernels, alike = kernel_set("transformer_engine"), replace(job, expert_imbalance=1)
+    layers = cores = 0.0
+    for count, block in zip(whole(model).counts, model.blocks, strict=True):
+        work, here = _work(rows(model, block, kernels)), plain_sizes(model, block, alike)
+        layers += float(count) * float(sum_flops(work, here))
+        cores += float(count) * float(sum_flops(tuple(row for row in work if isinstance(row, Attention)), here))
+    return layers, cores

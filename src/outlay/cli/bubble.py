@@ -1,15 +1,18 @@
 """outlay bubble: a pipeline without a model."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 from ..errors import Fault, quoted
-from ..schedule.bubble import SCHEDULES
-from ..show.bubble import Pipeline, bubble_lines, bubble_record, needed
+from ..schedule.laws import SCHEDULES
+from ..schedule.orders import names
+from ..show.bubble import SLOTS, Pipeline, bubble_lines, bubble_record, needed
 from .flags import Given
 from .output import tell
 from .values import Faults, count, seconds, unknown_key
 
+PASSES = ("slot", "forward", "backward", "weight")
 SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)|(\d{1,9})\s*/\s*(\d{1,9})")
 
 
@@ -19,7 +22,25 @@ def bubble(given: Given) -> int:
     line = _pipeline(given, faults)
     faults.stop()
     assert line is not None
+    if given.on("simulate"):
+        return _simulate(given, line)
     tell(given, lambda: bubble_record(line), lambda style: bubble_lines(line, style))
+    return 0
+
+
+def _simulate(given: Given, line: Pipeline) -> int:
+    """The same with every pass run; the only way where a schedule's idle time is not counted in slots."""
+    from ..show.bubble_simulated import simulated_lines, simulated_record
+    from ..show.diagram_chart import chart_of
+    from .drawing import follow
+    from .passes import Asked, equal_stages, named
+
+    plan = named(line.schedule, line.pp, line.vpp, line.micro_batches)
+    said = {name: seconds(text, name, Faults()) or 0.0 for name in PASSES if (text := given.text(name)) is not None}
+    asked = Asked(plan, *equal_stages(plan, said), str(plan))
+    chart = chart_of(follow(asked), asked.title, asked.tick)
+    line = replace(line, vpp=plan.vpp)
+    tell(given, lambda: simulated_record(line, chart), lambda style: simulated_lines(line, chart, style))
     return 0
 
 
@@ -37,10 +58,14 @@ def _pipeline(given: Given, faults: Faults) -> Pipeline | None:
         faults.add(
             Fault("CLI004", "no micro-batches are given", rule, "nothing", "--micro-batches 32, or --at-most 5%")
         )
-    if schedule not in SCHEDULES:
-        faults.add(unknown_key(schedule, SCHEDULES, f"--schedule {quoted(schedule)}"))
+    if schedule not in SCHEDULES and schedule not in names():
+        faults.add(unknown_key(schedule, names(), f"--schedule {quoted(schedule)}"))
+    elif schedule not in SLOTS:
+        faults.add(*_without_slots(given, schedule))
     if faults.found or pp is None:
         return None
+    if schedule not in SLOTS:
+        return Pipeline(pp, vpp, asked or 1, schedule, time)
     chunks = vpp if schedule == "interleaved" else 1
     micro_batches = asked or needed(pp, chunks, goal or Fraction(1))
     if not SCHEDULES[schedule].legal(pp, vpp, micro_batches):
@@ -56,6 +81,15 @@ def _pipeline(given: Given, faults: Faults) -> Pipeline | None:
     return Pipeline(pp, vpp, micro_batches, schedule, time, goal, asked is not None)
 
 
+def _without_slots(given: Given, schedule: str) -> list[Fault]:
+    """Where weight gradients fill the bubble, it depends on F, B and W: it is simulated, for some micro-batches."""
+    if given.on("simulate") and given.text("micro_batches") is not None:
+        return []
+    rule = f"{', '.join(SLOTS)} idle for whole slots; what others idle depends on the times of their passes"
+    fix = f"--schedule {schedule} --micro-batches 32 --simulate"
+    return [Fault("CLI007", f"{schedule} has no count in slots", rule, f"--schedule {quoted(schedule)}", fix)]
+
+
 def _count(given: Given, name: str, flag: str, faults: Faults) -> int | None:
     text = given.text(name)
     return None if text is None else count(text, flag, faults)
@@ -63,7 +97,7 @@ def _count(given: Given, name: str, flag: str, faults: Faults) -> int | None:
 
 def _pass_seconds(given: Given, faults: Faults) -> float:
     """Forward and backward of one micro-batch on one stage; 0 where it is not said."""
-    said = {name: given.text(name) for name in ("slot", "forward", "backward", "weight")}
+    said = {name: given.text(name) for name in PASSES}
     read = {name: seconds(text, f"--{name}", faults) for name, text in said.items() if text is not None}
     if "slot" in read and len(read) > 1:
         rule = "a slot is forward, backward and weight together: give it, or them"

@@ -13,13 +13,19 @@ AMOUNTS = (
     Flag("pp", ("--pp",), "pipeline stages"),
     Flag("micro_batches", ("--micro-batches",), "micro-batches a step"),
     Flag("vpp", ("--vpp",), "chunks of layers a rank"),
-    Flag("schedule", ("--schedule",), "order of the passes (gpipe, 1f1b, interleaved)"),
+    Flag(
+        "schedule",
+        ("--schedule",),
+        "order of the passes: gpipe, 1f1b, interleaved, zb_h1, ..; `outlay draw` knows them all",
+    ),
     Flag("forward", ("--forward",), "forward pass of one micro-batch on one stage: 10ms"),
     Flag("backward", ("--backward",), "its backward pass: 20ms"),
     Flag("weight", ("--weight",), "the weight gradients, where they are timed apart"),
     Flag("slot", ("--slot",), "all of it together: 30ms"),
     Flag("at_most", ("--at-most",), "the largest idle share to allow: 5%, 1/20 or 0.05"),
 )
+
+SIMULATE = Flag("simulate", ("--simulate",), "run every pass of the schedule with the stages as they are", switch=True)
 
 
 @dataclass(frozen=True)
@@ -51,20 +57,45 @@ class Command:
         return code
 
 
+DRAWN = (
+    *AMOUNTS[4:6],
+    Flag("input_gradient", ("--input-gradient",), "gradient of its inputs, where the two are timed apart: 10ms"),
+    Flag("weight_gradient", ("--weight-gradient",), "gradient of its weights: 10ms"),
+    Flag("latency", ("--latency",), "from the end of a pass to its message at the next rank: 1ms"),
+    Flag(
+        "times",
+        ("--times",),
+        "a CSV file of durations, a row a stage: forward, backward, .. in its first line",
+        dash=True,
+    ),
+    Flag("order", ("--order",), "a CSV file with what each rank does, as PyTorch lists it: 0F0,0F1,0B0 ..", dash=True),
+    Flag("svg", ("--svg",), "write the picture to a file; - is standard output", dash=True),
+    Flag("html", ("--html",), "write a page: the picture, a table of the ranks, keys to zoom", dash=True),
+    Flag("perfetto", ("--perfetto",), "write a trace for ui.perfetto.dev", dash=True),
+    Flag("csv", ("--csv",), "write what each rank does, as PyTorch reads it", dash=True),
+    Flag("whole", ("--whole",), "show every micro-batch: do not fold a long steady state", switch=True),
+    Flag("force", ("--force",), "write over files that exist", switch=True),
+)
+
+
 def _none() -> tuple[Flag, ...]:
     return ()
 
 
 def _bubble() -> tuple[Flag, ...]:
-    return AMOUNTS
+    return (*AMOUNTS, SIMULATE)
 
 
 def _plan() -> tuple[Flag, ...]:
     return plan_flags()
 
 
+def _draw() -> tuple[Flag, ...]:
+    return (AMOUNTS[1], *DRAWN, *question_flags())
+
+
 def _explain() -> tuple[Flag, ...]:
-    return (*question_flags(), AMOUNTS[1])
+    return (*question_flags(), AMOUNTS[1], SIMULATE)
 
 
 COMMANDS = (
@@ -98,6 +129,13 @@ COMMANDS = (
     ),
     Command("bubble", "Idle time of a pipeline: the share, the duration, the staircase.", "bubble", (), _bubble),
     Command(
+        "draw",
+        "The timing diagram of a pipeline: of a schedule by itself, of a layout of a MODEL, or of an order in a file.",
+        "drawing",
+        (MODEL,),
+        _draw,
+    ),
+    Command(
         "explain",
         "A figure down to the arithmetic and its ladder of fidelity; or an error code.",
         "explaining",
@@ -127,9 +165,9 @@ COMMANDS = (
     ),
     Command(
         "schema",
-        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, validate).",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, validate).",
         "schemas",
-        (Positional("name", "bill, plan, job, layout, bubble or validate"),),
+        (Positional("name", "bill, plan, job, layout, bubble, draw or validate"),),
         _none,
     ),
     Command(

@@ -81,6 +81,7 @@ def _bubble(given: Given) -> int:
 def _quantity(given: Given, name: str) -> int:
     from ..bill import case_of, countable, load
     from ..ladder import derive, find_quantity, rungs
+    from ..simulated import simulated
     from .question import read_question
 
     faults = Faults()
@@ -93,7 +94,8 @@ def _quantity(given: Given, name: str) -> int:
     bill = question.bill()
     case, _ = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)
     loaded = load(countable(case))
-    step, ladder = derive(name, loaded), rungs(name, loaded)
+    run = simulated(loaded) if given.on("simulate") and not bill.violations else None
+    step, ladder = derive(name, loaded), rungs(name, loaded, run)
 
     def lines(style: Style) -> list[str]:
         from ..show.terminal import closing_lines, loud_lines, subject_lines, violation_lines

@@ -7,8 +7,8 @@ in a gather or a scatter.
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..formula import ceil, floor, maximum, minimum, where
-from ..quantities import Bandwidth, Bytes, Count, Pace, Seconds
+from ..formula import ceil, divide, floor, maximum, minimum, where
+from ..quantities import Bandwidth, Bytes, Count, Pace, Seconds, Share
 from .accelerator import Cluster
 
 
@@ -73,11 +73,17 @@ def all_to_all_time(buffer: Bytes, group: Group) -> Seconds:
     return where((group.ranks > 1) & (buffer > 0), slowest + step, 0)
 
 
-def send_time(message: Bytes, stride: Count, cluster: Cluster) -> Seconds:
-    """One message to the rank `stride` away: over the fast level if both share a domain."""
+def crossing_share(ranks: Count, stride: Count, size: Count) -> Share:
+    """Share of the hops along `ranks` ranks, each `stride` from the next, that leave a domain of `size`."""
+    leave: Count = divide(ceil(ranks * stride / size) - 1, ranks - 1)
+    return where(stride < size, leave, 1)
+
+
+def send_time(message: Bytes, crossing: Share, cluster: Cluster) -> Seconds:
+    """One message; `crossing` is the share of messages that leave the scale-up domain."""
     inside: Seconds = message / (cluster.inside.bandwidth * cluster.inside.share) + cluster.inside.latency_seconds
     outside: Seconds = message / (cluster.outside.bandwidth * cluster.outside.share) + cluster.outside.latency_seconds
-    return where(stride < cluster.inside.size, inside, outside)
+    return inside + (outside - inside) * crossing
 
 
 def level(ranks: Count, stride: Count, cluster: Cluster) -> str:

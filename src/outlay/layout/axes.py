@@ -11,7 +11,7 @@ from ..formula import where
 from ..job import AUTO
 from ..quantities import Count, Flag
 from ..ranges import AtLeast
-from ..schedule.bubble import FOLDED
+from ..schedule.laws import FOLDED
 
 Degree = Annotated[int, AtLeast(1, 1e7)]
 Share0to1 = Annotated[float, AtLeast(0, 1)]

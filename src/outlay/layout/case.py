@@ -6,13 +6,16 @@ from functools import cached_property
 from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
 from ..engines.engine import Engine, Recipe
-from ..formula import where
+from ..formula import maximum, where
 from ..job import Job
 from ..model.model import Model
-from ..quantities import Count
-from ..schedule.bubble import Schedule
+from ..quantities import Bytes, Count
+from ..schedule.flight import round_size_of
+from ..schedule.laws import Schedule
 from .axes import Layout
 from .replicas import Replicas, groups
+
+FULL_PRECISION: Bytes = 4  # of an fp32 weight
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,21 @@ class Case:
     def micro_batches(self) -> Count:
         """Micro-batches that a pipeline runs in one step: M = global batch / (dp x micro-batch)."""
         return self.job.global_batch / (self.layout.dp * self.layout.micro_batch)
+
+    @cached_property
+    def round_size(self) -> Count:
+        """Micro-batches that an interleaved schedule takes through one chunk before the next."""
+        return round_size_of(self.engine.even_rounds, self.layout.pp, self.micro_batches)
+
+    @cached_property
+    def compute_bytes(self) -> Bytes:
+        """A gathered weight: 4 bytes in fp32, else as the engine gathers it."""
+        return where(self.job.precision == "fp32", FULL_PRECISION, self.engine.compute_bytes)
+
+    @cached_property
+    def reduce_bytes(self) -> Bytes:
+        """A gradient on the wire: never less than a weight that is computed with."""
+        return maximum(self.engine.reduce_bytes, self.compute_bytes)
 
     @cached_property
     def deferred(self) -> Count:
@@ -70,7 +88,7 @@ class Case:
 
     def _replicas(self, shard: Group, copies: Group, every: Group) -> Replicas:
         sharded = self.layout.zero >= 1
-        wire = self.engine.reduce_bytes, self.engine.compute_bytes
+        wire = self.reduce_bytes, self.compute_bytes
         return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, *wire)
 
     @cached_property

@@ -7,7 +7,7 @@ from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
 from ..job import AUTO, Job
 from ..model.model import Model
-from ..schedule.bubble import FOLDED
+from ..schedule.laws import FOLDED
 from .axes import Layout
 from .stages import stage_layers
 
@@ -47,7 +47,7 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
     held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends, folded))
     return plain | {
         "vpp": vpp,
-        "sp": tp > 1,
+        "sp": tp > 1 and engine.slices_sequence,
         "cp_kind": "ring",
         "moe_dispatch": "all_to_all",
         "dp_shard": max(1, left),
@@ -68,7 +68,7 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
 ALWAYS_SAID = {"micro_batch", "zero", "schedule", "recompute", "sp", "dp_shard"}
 
 
-def _said(name: str, value: Any, layout: Layout) -> str:
+def _said(name: str, value: Any, layout: Layout, experts: bool) -> str:
     matters = {
         "sp": (layout.tp or 1) > 1,
         "schedule": (layout.pp or 1) > 1,
@@ -76,6 +76,8 @@ def _said(name: str, value: Any, layout: Layout) -> str:
         "vpp": value > 1 if name == "vpp" else False,
         "cp_kind": (layout.cp or 1) > 1,
         "moe_dispatch": (layout.ep or 1) > 1,
+        "etp": experts and (layout.tp or 1) > 1,
+        "ep": experts,
         "overlap_dp": True,
     }
     if not matters.get(name, name in ALWAYS_SAID):
@@ -87,7 +89,8 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     """The layout with every field filled, and what was assumed."""
     defaults = _layout_defaults(model, cluster, layout, engine)
     missing = {f.name: defaults[f.name] for f in fields(Layout) if getattr(layout, f.name) is AUTO}
-    said = (_said(name, value, layout) for name, value in missing.items())
+    experts = any(block.feed_forward.experts for block in model.blocks)
+    said = (_said(name, value, layout, experts) for name, value in missing.items())
     return replace(layout, **missing), tuple(text for text in said if text)
 
 

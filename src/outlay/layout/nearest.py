@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schedule.bubble import among
+from ..schedule.laws import among
 from .axes import Layout, joined
 from .case import Case
 from .degrees import divisors
@@ -54,11 +54,11 @@ def _near(values: list[Any], now: Any) -> list[Any]:
     return sorted({values[0], *sorted(values, key=lambda value: abs(value - now))[: MOST // 2]})
 
 
-def legal_values(rule: Rule, case: Case) -> list[Any]:
-    """Values of the rule's field that obey every rule of that field, the rest as it is; few if there are many."""
+def legal_values(rule: Rule, case: Case, also: tuple[str, ...] = ()) -> list[Any]:
+    """Values of the rule's field that obey every rule of that field, and those `also` named; few if there are many."""
     if rule.axis == "split":
         return []
-    rules = [each for each in rules_of(case.engine.name) if each.axis == rule.axis]
+    rules = [each for each in rules_of(case.engine.name) if each.axis == rule.axis or each.code in also]
     tried = {value: _with(case, rule.axis, value) for value in _range(case, rule.axis)}
     legal = [value for value, at in tried.items() if all(bool(each.legal(at)) for each in rules)]
     now = getattr(case.layout, rule.axis, None) or getattr(case.job, rule.axis, None)
@@ -93,7 +93,7 @@ def _grid(case: Case) -> Layout:
         "dp_shard": np.maximum(left, 1),
         "sp": (cells["tp"] > 1) & bool(case.layout.sp or case.layout.tp == 1),
         "schedule": np.where(cells["vpp"] > 1, chunked, plain),
-        "recompute_layers": 0,
+        "recompute_layers": int(case.layout.recompute == "full"),
         "split": (),
     }
     return joined(case.layout, **(cells | changed))
@@ -110,12 +110,16 @@ def nearest_layouts(case: Case, most: int = 3) -> list[dict[str, int]]:
     now = {name: getattr(case.layout, name) for name in names}
     far = sum(abs(np.log2(getattr(grid, name) / now[name])) * (0.5 if name == "dp_shard" else 1) for name in names)
     order = [int(index) for index in np.argsort(np.where(legal, far, np.inf), kind="stable")[:most] if legal[index]]
-    shown = [name for name in names if name in ("tp", "pp", "dp_shard") or np.any(getattr(grid, name)[legal] > 1)]
+    shown = [
+        name
+        for name in names
+        if name in ("tp", "pp", "dp_shard") or np.any(getattr(grid, name)[legal] > 1) or now[name] > 1
+    ]
     return [
         {
             name: int(getattr(grid, name)[index])
             for name in shown
-            if name in ("tp", "pp") or getattr(grid, name)[index] > 1
+            if name in ("tp", "pp") or getattr(grid, name)[index] > 1 or now[name] > 1
         }
         for index in order
     ]

@@ -80,8 +80,20 @@ def recompute_fits(case: Case) -> Flag:
     """Whether no stage is asked to recompute more layers than it has; a split that does not fit is another rule's."""
     if not bool(np.all(split_fits(case))):
         return True
-    few: Flag = case.layout.recompute_layers <= longest_stage(case)
-    return few
+    some: Flag = case.layout.recompute_layers > 0
+    fits: Flag = (case.layout.recompute_layers <= longest_stage(case)) & (some == (case.layout.recompute == "full"))
+    return fits
+
+
+def whole_expert_shards(case: Case) -> Flag:
+    """Whether every replica group holds whole shards of the experts."""
+    whole: Flag = case.layout.edp % case.layout.dp_replicate == 0
+    return whole
+
+
+def heads_swap(case: Case) -> Flag:
+    """Whether Ulysses can deal the heads, and those of keys and values, to its ranks."""
+    return all_divide(heads(case) + kv_heads(case), case.layout.tp * case.layout.cp)
 
 
 def has_zero(case: Case) -> Flag:

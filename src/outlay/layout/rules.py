@@ -13,6 +13,7 @@ from .predicates import (
     factors,
     has_zero,
     heads,
+    heads_swap,
     kv_fit,
     kv_heads,
     longest_stage,
@@ -21,6 +22,7 @@ from .predicates import (
     rounds,
     spelled,
     split_fits,
+    whole_expert_shards,
     widths,
 )
 
@@ -203,19 +205,17 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY019",
         "more layers to recompute than a stage has",
-        "recompute_layers is at most the layers of a stage",
+        "recompute_layers is at most the layers of a stage, and above 0 with --recompute full alone",
         "recompute_layers",
         recompute_fits,
-        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)}",
+        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)}, recompute {at.layout.recompute}",
     ),
     Rule(
         "LAY020",
         "cp does not divide the heads",
-        "Ulysses: tp x cp must divide the heads",
+        "Ulysses: tp x cp must divide the heads, those of keys and values too",
         "cp",
-        lambda at: (
-            (at.layout.cp_kind != "ulysses") | (at.layout.cp == 1) | all_divide(heads(at), at.layout.tp * at.layout.cp)
-        ),
+        lambda at: (at.layout.cp_kind != "ulysses") | (at.layout.cp == 1) | heads_swap(at),
         lambda at: f"{spelled(heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
     ),
     Rule(
@@ -242,6 +242,22 @@ RULES: tuple[Rule, ...] = (
         "global_batch",
         lambda at: at.micro_batches >= at.schedule.least(at.layout.pp),
         lambda at: f"{at.layout.schedule}: {at.micro_batches:.6g} micro-batches, pp {at.layout.pp}",
+    ),
+    Rule(
+        "LAY024",
+        "the engine has no sequence parallelism",
+        "Megatron-LM of 2021 has none",
+        "sp",
+        lambda at: at.engine.slices_sequence | (at.layout.sliced == 1),
+        lambda at: f"sp on, {at.engine.name}",
+    ),
+    Rule(
+        "LAY025",
+        "experts cannot be sharded so",
+        "dp_replicate must divide the ranks that hold the same experts, edp, where that is the larger",
+        "dp_replicate",
+        lambda at: (experts(at) == 0) | (at.layout.edp <= at.layout.dp_replicate) | whole_expert_shards(at),
+        lambda at: f"edp {at.layout.edp:.6g} / dp_replicate {at.layout.dp_replicate}",
     ),
     Rule(
         "BAT001",

@@ -27,6 +27,7 @@ class Stage:
     counts: tuple[Count, ...]  # layers of each kind, in the order of `model.blocks`
     embedding: Count
     head: Count
+    unevenness: Count = 1  # layers if all its chunks were as its largest, over those it has
 
 
 def chunk_sizes(layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False) -> list[int]:
@@ -46,17 +47,38 @@ def chunk_sizes(layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), cou
     return [max(0, min(each, layers - each * chunk)) for chunk in range(chunks)]
 
 
+def chunk_layers(
+    layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False, folded: bool = False
+) -> list[list[int]]:
+    """The layers of each chunk, along the model. A folded split gives each stage's layers to its two chunks."""
+    if folded and len(split) == pp:
+        split = (*(share // vpp for share in split), *(share // vpp for share in reversed(split)))
+    ends = np.cumsum([0, *chunk_sizes(layers, pp, vpp, split, counts_ends)]).tolist()
+    return [list(range(start, min(end, layers))) for start, end in pairwise(ends)]  # more chunks than layers: empty
+
+
 def stage_layers(
     layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False, folded: bool = False
 ) -> list[list[int]]:
     """The layers of each rank: chunk c of rank r is chunk c * pp + r; folded, r and 2 pp - 1 - r are its two."""
-    if folded and len(split) == pp:
-        split = (*(share // vpp for share in split), *(share // vpp for share in reversed(split)))
-    ends = np.cumsum([0, *chunk_sizes(layers, pp, vpp, split, counts_ends)]).tolist()
-    chunks = [list(range(start, min(end, layers))) for start, end in pairwise(ends)]  # more chunks than layers: empty
-    if folded:
-        return [[*chunks[rank], *chunks[-1 - rank]] for rank in range(pp)]
-    return [[layer for chunk in chunks[rank::pp] for layer in chunk] for rank in range(pp)]
+    chunks = chunk_layers(layers, pp, vpp, split, counts_ends, folded)
+    return [[layer for chunk in rank_chunks(pp, vpp, rank, folded) for layer in chunks[chunk]] for rank in range(pp)]
+
+
+def rank_chunks(pp: int, vpp: int, rank: int, folded: bool) -> tuple[int, ...]:
+    """The chunks of a rank, along the model: every pp-th; folded, r and 2 pp - 1 - r, down the ranks and up again."""
+    return tuple(row * pp + (pp - 1 - rank if folded and row % 2 else rank) for row in range(vpp))
+
+
+def every_chunk(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
+    """The chunks of one layout along the model, each as a stage by itself."""
+    split, folded = tuple(layout.split or ()), bool(layout.folded)
+    chunks = chunk_layers(model.layers, layout.pp, layout.vpp, split, counts_ends, folded)
+    last = len(chunks) - 1
+    return tuple(
+        Stage(f"chunk {place}", place, counted(model, held), int(place == 0), int(place == last))
+        for place, held in enumerate(chunks)
+    )
 
 
 def counted(model: Model, layers: list[int]) -> tuple[int, ...]:
@@ -70,12 +92,16 @@ def stages_of(
     model: Model, pp: int, vpp: int, split: tuple[int, ...], counts_ends: bool, folded: bool
 ) -> tuple[Stage, ...]:
     """All stages of a pipeline, in order."""
-    ranks = stage_layers(model.layers, pp, vpp, split, counts_ends, folded)
-    last = 0 if folded else pp - 1
-    return tuple(
-        Stage(f"stage {rank}", rank, counted(model, held), int(rank == 0), int(rank == last))
-        for rank, held in enumerate(ranks)
-    )
+    chunks = chunk_layers(model.layers, pp, vpp, split, counts_ends, folded)
+    found = []
+    for rank in range(pp):
+        places = rank_chunks(pp, vpp, rank, folded)
+        held = [chunks[chunk] for chunk in places]
+        layers = [layer for chunk in held for layer in chunk]
+        uneven = len(held) * max(map(len, held)) / len(layers) if layers else 1
+        head = int(places[-1] == len(chunks) - 1)
+        found.append(Stage(f"stage {rank}", rank, counted(model, layers), int(rank == 0), head, uneven))
+    return tuple(found)
 
 
 def every_stage(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
@@ -91,10 +117,16 @@ def _candidates(
     found = stages_of(model, pp, vpp, split, counts_ends, folded)
     kept: list[Stage] = []
     for stage in found[1:-1]:
-        covered = any(all(a >= b for a, b in zip(other.counts, stage.counts, strict=True)) for other in kept)
+        covered = any(_covers(other, stage) for other in kept)
         if not covered:
             kept.append(stage)
     return (found[0], *kept, *found[1:][-1:])
+
+
+def _covers(other: Stage, stage: Stage) -> bool:
+    """Whether a stage holds at least as much of everything as another one."""
+    more = all(a >= b for a, b in zip(other.counts, stage.counts, strict=True))
+    return more and bool(other.unevenness >= stage.unevenness)
 
 
 def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
@@ -103,9 +135,10 @@ def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple
     if pp.ndim == 0:
         split = tuple(layout.split or ())
         return _candidates(model, int(layout.pp), int(layout.vpp), split, counts_ends, bool(folded))
-    columns = np.column_stack([pp.ravel(), vpp.ravel(), folded.ravel()])
-    pipelines, index = np.unique(columns, axis=0, return_inverse=True)
-    found = [_candidates(model, int(p), int(v), (), counts_ends, bool(f)) for p, v, f in pipelines]
+    wide = 2 * int(vpp.max(initial=0)) + 2  # one whole number a pipeline sorts faster than three columns
+    codes, index = np.unique((pp * wide + 2 * vpp + folded).astype(int).ravel(), return_inverse=True)
+    pipelines = [(code // wide, code % wide // 2, code % 2) for code in codes.tolist()]
+    found = [_candidates(model, p, v, (), counts_ends, bool(f)) for p, v, f in pipelines]
     most = max(map(len, found))
     padded = [_padded(each, most, len(model.blocks)) for each in found]
     return tuple(_gathered(place, [each[place] for each in padded], index.reshape(pp.shape)) for place in range(most))
@@ -125,8 +158,9 @@ def _gathered(place: int, stages: list[Stage], index: "np.ndarray[Any, np.dtype[
         return values[0] if same else np.asarray(values, float)[index]
 
     counts = tuple(over([stage.counts[kind] for stage in stages]) for kind in range(len(stages[0].counts)))
-    rank, embedding, head = (over([getattr(each, name) for each in stages]) for name in ("rank", "embedding", "head"))
-    return Stage(f"candidate {place}", rank, counts, embedding, head)
+    others = (over([getattr(each, name) for each in stages]) for name in ("rank", "embedding", "head", "unevenness"))
+    rank, embedding, head, unevenness = others
+    return Stage(f"candidate {place}", rank, counts, embedding, head, unevenness)
 
 
 def whole(model: Model) -> Stage:

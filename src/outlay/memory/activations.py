@@ -31,8 +31,8 @@ def checkpoint_units(layers: Count, segments: Count, tape: Count) -> Count:
 
 
 def recomputed_share(stage: StageCosts, layout: Layout) -> Share:
-    """Share of a stage's layers that are recomputed in full."""
-    return minimum(divide(layout.recompute_layers, stage.layer_count), 1)
+    """Share of a stage's layers that are recomputed in full; of the whole model's, where it stands for all stages."""
+    return minimum(divide(layout.recompute_layers * stage.stages, stage.layer_count), 1)
 
 
 def pass_bytes(stage: StageCosts, recomputed: Share, layout: Layout) -> Bytes:
@@ -42,8 +42,11 @@ def pass_bytes(stage: StageCosts, recomputed: Share, layout: Layout) -> Bytes:
 
 
 def in_flight(stage: StageCosts, case: Case) -> Count:
-    """Micro-batches whose activations a stage holds at its peak, in stages."""
-    return case.schedule.in_flight(stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches)
+    """Micro-batches whose activations a stage holds at its peak, in stages; of unequal chunks the largest, a bound."""
+    flying: Count = case.schedule.in_flight(
+        stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
+    )
+    return minimum(stage.unevenness * flying, case.micro_batches)
 
 
 def mask_bytes(stage: StageCosts) -> Bytes:
@@ -60,12 +63,15 @@ def activation_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 
 def recompute_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """The tape of the layer that is being recomputed: one at a time."""
-    return where(case.layout.recompute_layers > 0, stage.largest_tape, 0)
+    """The tape of the layer, or of the attention core, that is being recomputed: one at a time."""
+    core: Bytes = where(case.layout.selective, stage.largest_core, 0)
+    return where(case.layout.recompute_layers > 0, stage.largest_tape, core)
 
 
 def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Final norm, logits and loss on the stage with the head: what waits for the backward pass, and a workspace."""
-    passes: Count = case.schedule.head_in_flight(stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches)
+    passes: Count = case.schedule.head_in_flight(
+        stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
+    )
     kept: Bytes = passes * stage.ends[1].costs.kept
     return stage.head * total(kept=kept, workspace=stage.ends[1].costs.workspace)

@@ -28,7 +28,7 @@ def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
     ends: Params = where(case.engine.gathers_ends, stage.end_parameters, 0)
     every: Params = stage.dense_parameters + stage.expert_parameters
     few: Params = minimum(case.engine.gathered_blocks * stage.block_parameters + ends, every)
-    return case.engine.compute_bytes * few * case.gathers_blocks + case.engine.compute_bytes * every * case.gathers_all
+    return case.compute_bytes * few * case.gathers_blocks + case.compute_bytes * every * case.gathers_all
 
 
 def weight_bytes(stage: StageCosts, case: Case) -> Bytes:

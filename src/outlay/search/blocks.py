@@ -147,7 +147,7 @@ def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Ch
     costs = hoisted.at(ids)
     found = candidates(case.model, layout, case.engine.counts_ends)
     stages = tuple(stage_costs(stage, costs) for stage in found)
-    seconds = step_seconds(stages, stage_costs(whole(case.model), costs), asked)
+    seconds = step_seconds(stages, stage_costs(whole(case.model), costs, layout.pp), asked)
     return np.asarray(peak(stages, asked)), np.broadcast_to(seconds, (*some.shape, len(ids)))
 
 

@@ -36,5 +36,5 @@ def _count(case: Case, layout: Layout, costs: ModelCosts) -> tuple[Floats, Float
     asked = replace(case, layout=layout, schedule=among(np.asarray(layout.schedule)))
     found = candidates(case.model, layout, case.engine.counts_ends)
     stages = tuple(stage_costs(stage, costs) for stage in found)
-    time = step_seconds(stages, stage_costs(whole(case.model), costs), asked)
+    time = step_seconds(stages, stage_costs(whole(case.model), costs, layout.pp), asked)
     return np.asarray(peak(stages, asked)), np.asarray(time)

@@ -70,6 +70,9 @@ def keys(case: Case, space: Space) -> Array:
     hidden = (at.tp > 1) & ((at.sliced > 1) | (case.engine.name == "fsdp2"))
     shard = hybrid_shard(case)
     hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1)
+    copies = at.dp_shard / shard
+    whole = (not experts) | (at.edp <= copies) | (at.edp % copies == 0)
+    hybrid = hybrid & whole
     key: Array = (parts * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
     return key
 

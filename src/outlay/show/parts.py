@@ -4,7 +4,8 @@ from ..bill import Bill
 from ..engines.tables import recipe
 from ..items import Item, RankMemory
 from ..quantities import GB, GIB
-from ..schedule.bubble import SCHEDULES
+from ..schedule.flight import round_size_of
+from ..schedule.laws import SCHEDULES
 from .answer import verdict_of
 from .labels import AXIS_OF, label
 from .text import HUGE, Style, adding_up, block, both, counted, decimals, duration, figure, percent, short, table
@@ -69,7 +70,8 @@ def how(item: Item, bill: Bill) -> str:
     if item.name == "activations":
         stage, layout = bill.memory.worst_rank.stage, bill.layout
         law = SCHEDULES[layout.schedule].in_flight
-        flying = float(law(stage, layout.pp, layout.vpp, bill.derived.micro_batches))
+        round_size = round_size_of(bill.engine.even_rounds, layout.pp, bill.derived.micro_batches)
+        flying = float(law(stage, layout.pp, layout.vpp, bill.derived.micro_batches, round_size))
         return f"{counted(flying, 'micro-batch')} in flight"
     return {"buffers": "workspaces, NCCL, allocator"}.get(item.name, "")
 

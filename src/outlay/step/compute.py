@@ -20,10 +20,10 @@ def recompute_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> S
     return recomputed * stage.forward + (1 - recomputed) * core
 
 
-def recomputed_flops(whole: StageCosts, recomputed: Share, layout: Layout, sequences: Count) -> Flops:
-    """FLOPs of one step that recompute adds: counted in HFU, not in MFU."""
-    core: Flops = where(layout.selective, whole.core_flops, 0)
-    return sequences * (recomputed * whole.flops + (1 - recomputed) * core)
+def recomputed_flops(layers: Flops, cores: Flops, recomputed: Share, layout: Layout) -> Flops:
+    """FLOPs that recompute adds to those of forward passes through all layers: counted in HFU, not in MFU."""
+    core: Flops = where(layout.selective, cores, 0)
+    return recomputed * layers + (1 - recomputed) * core
 
 
 def flops_share(flops: Flops, seconds: Seconds, ranks: Count, rate: FlopRate) -> Share:
@@ -36,7 +36,7 @@ def optimizer_seconds(stage: StageCosts, case: Case) -> Seconds:
     own: Params = stage.dense_parameters / case.optimizer_cut + stage.expert_parameters / case.expert_optimizer_cut
     reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
     near: Seconds = own * (case.engine.optimizer_traffic / reached)
-    moved: Bytes = case.recipe.gradients + case.engine.compute_bytes
+    moved: Bytes = case.recipe.gradients + case.compute_bytes
     crossed: Seconds = moved / case.cluster.accelerator.host_bandwidth
     away: Seconds = own * (crossed + case.engine.optimizer_traffic / case.engine.host_memory)
     return near + (away - near) * case.layout.offload_optimizer

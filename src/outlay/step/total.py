@@ -1,10 +1,10 @@
 """One step: the slowest stage's work, the idle time, and what communication stays exposed."""
 
-from ..formula import each, maximum, total
+from ..formula import each, maximum, total, where
 from ..layout.case import Case
 from ..memory.activations import pass_bytes, recomputed_share
 from ..memory.peak import Stages
-from ..quantities import Bytes, Count, Seconds, Share
+from ..quantities import Bytes, Count, Params, Seconds, Share
 from ..schedule.bubble import fill_and_drain, schedule_share
 from ..stage import StageCosts
 from .compute import kernel_seconds, optimizer_seconds, recompute_seconds
@@ -65,11 +65,17 @@ def slowest_optimizer(stages: Stages, case: Case) -> Seconds:
 
 
 def stage_offload(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
-    """Weights read twice from host memory, activations written and read back, for one micro-batch on one stage."""
-    weights: Bytes = 2 * case.engine.compute_bytes * (stage.dense_parameters + stage.expert_parameters)
-    tapes: Bytes = 2 * pass_bytes(stage, recomputed, case.layout)
-    moved: Bytes = weights * case.layout.offload_parameters + tapes * case.layout.offload_activations
-    return moved / case.cluster.accelerator.host_bandwidth
+    """A rank's own weights read twice from host memory, activations written and read back: one micro-batch, one stage.
+
+    Sharded weights are gathered after they were read.
+    """
+    own: Params = stage.dense_parameters / case.weight_cut + stage.expert_parameters / case.expert_weight_cut
+    weights: Bytes = 2 * case.compute_bytes * own * case.layout.offload_parameters
+    tapes: Bytes = 2 * pass_bytes(stage, recomputed, case.layout) * case.layout.offload_activations
+    return total(
+        weights=where(case.layout.offload_parameters > 0, weights / case.cluster.accelerator.host_bandwidth, 0),
+        activations=where(case.layout.offload_activations > 0, tapes / case.cluster.accelerator.host_bandwidth, 0),
+    )
 
 
 def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:

@@ -4,13 +4,13 @@ Data parallelism moves parameters, whatever the batch; tensor, context and exper
 layer; a pipeline moves stage boundaries alone.
 """
 
-from ..cluster.network import send_time
+from ..cluster.network import crossing_share, send_time
 from ..formula import each, total, where
 from ..layout.case import Case
-from ..layout.sizes import tokens_on_rank
+from ..layout.sizes import padded_vocabulary, tokens_on_rank
 from ..memory.activations import recomputed_share
 from ..quantities import Bandwidth, Bytes, Count, Params, Seconds, Share, Tokens
-from ..schedule.bubble import sends
+from ..schedule.flight import sends
 from ..stage import Held, StageCosts
 
 
@@ -48,19 +48,21 @@ def message_bytes(case: Case) -> Bytes:
 
 
 def pipeline_bytes(case: Case) -> Bytes:
-    """Bytes that a rank in the middle of a pipeline sends in one step, both directions."""
+    """Bytes that the busiest rank of a pipeline sends in one step, both directions."""
     return sends(case.layout.pp, case.layout.vpp, case.micro_batches) * message_bytes(case)
 
 
 def message_seconds(case: Case) -> Seconds:
-    """One message to the next stage."""
-    return send_time(message_bytes(case), case.layout.tp * case.layout.cp * case.layout.dp, case.cluster)
+    """One message to the next stage: the mean over the hops of a pipeline, some of which leave the domain."""
+    stride: Count = case.layout.tp * case.layout.cp * case.layout.dp
+    crossing: Share = crossing_share(case.layout.pp, stride, case.cluster.inside.size)
+    return send_time(message_bytes(case), crossing, case.cluster)
 
 
 def tied_bytes(case: Case) -> Bytes:
     """Gradients of a tied embedding, summed between first and last stage."""
-    table: Params = case.model.vocab * case.model.hidden / case.layout.tp
-    return where(case.model.tied, where(case.layout.apart, case.engine.reduce_bytes * table, 0), 0)
+    rows: Count = padded_vocabulary(case.model.vocab, case.layout.tp, case.engine.vocab_multiple)
+    return where(case.model.tied, where(case.layout.apart, case.reduce_bytes * rows * case.model.hidden, 0), 0)
 
 
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -73,7 +75,9 @@ def data_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 def tied_seconds(case: Case) -> Seconds:
     """Time to sum a tied embedding's gradients between first and last stage: sent and received."""
-    sent: Seconds = 2 * send_time(tied_bytes(case), case.layout.tp * case.layout.cp * case.layout.dp, case.cluster)
+    between: Count = case.layout.tp * case.layout.cp * case.layout.dp * (case.layout.pp - 1)
+    far: Share = where(between < case.cluster.inside.size, 0, 1)
+    sent: Seconds = 2 * send_time(tied_bytes(case), far, case.cluster)
     return where(case.model.tied, where(case.layout.apart, sent, 0), 0)
 
 

@@ -1,0 +1,64 @@
+"""A step simulated: every pass of every micro-batch through every chunk as it is, where the bill has closed forms."""
+
+from dataclasses import dataclass
+
+from .bill import Loaded
+from .layer import model_costs
+from .layout.case import Case
+from .layout.stages import every_chunk
+from .memory.activations import recomputed_share
+from .schedule.orders import order
+from .schedule.timeline import Timeline, simulate
+from .schedule.times import Times
+from .stage import StageCosts, stage_costs
+from .step.compute import recompute_seconds
+from .step.overlap import exposed_data
+from .step.total import forward_seconds, pass_seconds, slowest_data, slowest_optimizer, slowest_pass
+from .step.traffic import message_seconds
+
+TICK = 1e-9  # whole ticks repeat exactly, so that a steady state need not be run
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A simulated step: how long it takes, what idles, and the timeline of its passes in ticks of a nanosecond."""
+
+    seconds: float  # s
+    bubble_share: float
+    timeline: Timeline
+
+
+def chunk_costs(case: Case) -> tuple[StageCosts, ...]:
+    """The chunks of a pipeline along the model, with the costs of what each holds."""
+    costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
+    return tuple(
+        stage_costs(chunk, costs, 1 / case.layout.vpp)
+        for chunk in every_chunk(case.model, case.layout, case.engine.counts_ends)
+    )
+
+
+def times_of(case: Case) -> Times:
+    """Durations of the passes of each chunk, in seconds. What a stage recomputes is shared by its chunks."""
+    chunks = chunk_costs(case)
+    forward = [float(forward_seconds(chunk, case)) for chunk in chunks]
+    weights = [float(chunk.weight_gradients) for chunk in chunks]
+    again = [_again(chunk, case) for chunk in chunks]
+    whole = [float(pass_seconds(chunk, case)) for chunk in chunks]
+    inputs = [a - f - w - r for a, f, w, r in zip(whole, forward, weights, again, strict=True)]
+    return Times(forward, inputs, weights, recompute=again, send=float(message_seconds(case)))
+
+
+def _again(chunk: StageCosts, case: Case) -> float:
+    return float(recompute_seconds(chunk, recomputed_share(chunk, case.layout), case.layout))
+
+
+def simulated(loaded: Loaded) -> Simulated:
+    """Run the order of a case. Raises InputError where the schedule's order does not take its numbers."""
+    case = loaded.case
+    layout = case.layout
+    plan = order(str(layout.schedule), int(layout.pp), int(case.micro_batches), int(layout.vpp))
+    line = simulate(plan, times_of(case).in_ticks(TICK))
+    slowest = slowest_pass(loaded.stages, case)
+    data = exposed_data(slowest_data(loaded.stages, case), slowest, case)
+    once = case.engine.step_seconds + float(data) + float(slowest_optimizer(loaded.stages, case))
+    return Simulated(line.makespan * TICK + once, line.bubble_share, line)
