@@ -103,10 +103,6 @@ def _worst_case(loaded: Loaded) -> tuple[Any, ...]:
     return _worst(loaded), loaded.case
 
 
-def _slowest_case(loaded: Loaded) -> tuple[Any, ...]:
-    return slowest_stage(loaded.stages, loaded.case), loaded.case
-
-
 def _axis(axis: str) -> Callable[[Loaded], tuple[Any, ...]]:
     return lambda loaded: (slowest_stage(loaded.stages, loaded.case), axis, loaded.case)
 

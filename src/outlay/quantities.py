@@ -65,8 +65,3 @@ def show(value: float, unit: str = "") -> str:
         return f"0 {unit}"
     prefix, size = next(((p, s) for p, s in PREFIXES if abs(number) >= s), PREFIXES[-1])
     return f"{number / size:.4g} {prefix}{unit}"
-
-
-def gigabytes(value: float) -> str:
-    """Bytes in both usual units: `50.44 GiB (54.15 GB)`."""
-    return f"{value / GIB:,.2f} GiB ({value / GB:,.2f} GB)"

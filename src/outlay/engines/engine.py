@@ -73,6 +73,7 @@ class Engine:
     schedules: tuple[str, ...]  # orders of a pipeline that it runs; a search goes through these
     even_rounds: bool  # interleaving shares micro-batches equally by rounds; else groups of pp
     slices_sequence: bool  # it has sequence parallelism, and uses it with tensor parallelism unless told otherwise
+    overlap_needs_sp: bool  # tensor-parallel exchange overlaps with sequence parallelism alone
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
     compute_bytes: PlainBytes  # of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
+from ..engines.tables import kernel_set
 from ..job import AUTO, Job
 from ..model.model import Model
 from ..schedule.laws import FOLDED
@@ -106,9 +107,8 @@ def complete_job(
         said.append(f"SEQUENCE LENGTH {filled['sequence_length']:,}: {origin} (--seq)")
     if job.global_batch is AUTO:
         filled["global_batch"] = int(layout.dp * layout.micro_batch)
-        said.append(
-            f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP, so idle time is at its worst (--batch)"
-        )
+        idle = ", so idle time is at its worst" if layout.pp > 1 else ""
+        said.append(f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP{idle} (--batch)")
     if job.precision is AUTO:
         filled["precision"] = _precision(cluster.accelerator)
         said.append(f"{filled['precision']} matrix multiplies (--precision)")
@@ -126,9 +126,6 @@ def complete(
     """Job and layout with every field filled, and the list of what was assumed."""
     full_layout, about_layout = complete_layout(model, cluster, layout, engine)
     full_job, about_job = complete_job(model, job, cluster, full_layout, engine)
-    engine_said = (
-        f"engine {engine.name}: {engine.title}, fused attention"
-        if engine.zero
-        else f"engine {engine.name}: {engine.title}",
-    )
+    fused = ", fused attention" if kernel_set(engine.kernels).fused_attention else ""
+    engine_said = (f"engine {engine.name}: {engine.title}{fused}",)
     return full_job, full_layout, (*about_job, *about_layout, *engine_said, *model.notes)

@@ -67,7 +67,7 @@ def keys(case: Case, space: Space) -> Array:
     parts = np.minimum(held, space.parts)
     experts = any(block.feed_forward.experts for block in case.model.blocks)
     replicas = (at.replicas > 1) | ((at.edp > 1) & experts)
-    hidden = (at.tp > 1) & ((at.sliced > 1) | (case.engine.name == "fsdp2"))
+    hidden = (at.tp > 1) & ((at.sliced > 1) | (not case.engine.overlap_needs_sp))
     shard = hybrid_shard(case)
     hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1)
     copies = at.dp_shard / shard
