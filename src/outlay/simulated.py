@@ -7,8 +7,10 @@ from .layer import model_costs
 from .layout.case import Case
 from .layout.stages import every_chunk
 from .memory.activations import recomputed_share
-from .schedule.orders import order
-from .schedule.timeline import Timeline, simulate
+from .schedule.orders import order, rounds
+from .schedule.passes import Order
+from .schedule.steady import simulate_long
+from .schedule.timeline import Timeline
 from .schedule.times import Times
 from .stage import StageCosts, stage_costs
 from .step.compute import recompute_seconds
@@ -52,12 +54,18 @@ def _again(chunk: StageCosts, case: Case) -> float:
     return float(recompute_seconds(chunk, recomputed_share(chunk, case.layout), case.layout))
 
 
+def order_of(case: Case, micro_batches: int) -> Order:
+    """The order that the engine runs for so many micro-batches."""
+    name, pp, vpp = str(case.layout.schedule), int(case.layout.pp), int(case.layout.vpp)
+    size = rounds(pp, micro_batches) if name == "interleaved" and case.engine.even_rounds else 0
+    return order(name, pp, micro_batches, vpp, size)
+
+
 def simulated(loaded: Loaded) -> Simulated:
     """Run the order of a case. Raises InputError where the schedule's order does not take its numbers."""
     case = loaded.case
-    layout = case.layout
-    plan = order(str(layout.schedule), int(layout.pp), int(case.micro_batches), int(layout.vpp))
-    line = simulate(plan, times_of(case).in_ticks(TICK))
+    times = times_of(case).in_ticks(TICK)
+    line = simulate_long(lambda some: order_of(case, some), case.layout.pp, int(case.micro_batches), times)
     slowest = slowest_pass(loaded.stages, case)
     data = exposed_data(slowest_data(loaded.stages, case), slowest, case)
     once = case.engine.step_seconds + float(data) + float(slowest_optimizer(loaded.stages, case))

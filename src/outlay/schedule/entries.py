@@ -104,7 +104,7 @@ def _waits(program: Program, load: Load, run: Run) -> tuple[Numbers, Numbers]:
     busy_until = np.concatenate([np.zeros(1, run.end.dtype), run.end])[:-1]
     busy_until[program.first[:-1][np.diff(program.first) > 0]] = 0
     wait = run.start - busy_until
-    return wait, wait - np.clip(told - busy_until, 0, wait)
+    return wait, wait - np.maximum(told - busy_until, 0)
 
 
 def sent(program: Program, run: Run) -> Sent:

@@ -22,6 +22,7 @@ from .times import Numbers, Times
 SHORT = 4  # micro-batches a rank of the shortest order that is looked at
 MOST_OPERATIONS = 2**18  # simulated in search of a steady state
 MOST_ROUNDS = 64  # repetitions of the order that one period of time may take
+FEWEST_TURNS = 8  # repetitions of the middle that are looked at first; then twice as many
 
 Make = Callable[[int], Order]
 
@@ -111,7 +112,7 @@ def _grows(first: list[Ints], later: list[Ints], middle: _Middle, turns: int) ->
 def _repeating(make: Make, middle: _Middle, micro_batches: int, times: Times) -> Timeline | None:
     """The timeline without its steady state; None where none is found."""
     total = (micro_batches - middle.short) // middle.step
-    turns = 2 * len(middle.place) + 8
+    turns = FEWEST_TURNS
     most = MOST_OPERATIONS // int(middle.length.sum())
     while turns <= min(most, total):
         read = program(make(middle.short + turns * middle.step))
