@@ -42,9 +42,7 @@ def test_full_recompute_lengthens_the_idle_time_by_what_the_other_stages_recompu
 
 
 def test_unequal_expert_load_costs_time_and_is_not_counted_as_work() -> None:
-    bills = [
-        count(MIXTRAL, Job(4096, 1024, expert_imbalance=each), NODES, Layout(tp=2, pp=4, ep=8)) for each in (1, 4)
-    ]
+    bills = [count(MIXTRAL, Job(4096, 1024, expert_imbalance=each), NODES, Layout(tp=2, pp=4, ep=8)) for each in (1, 4)]
     even, uneven = bills
     assert uneven.step.model_flops == even.step.model_flops
     assert uneven.step.mfu == pytest.approx(even.step.mfu * even.step.seconds / uneven.step.seconds)

@@ -30,6 +30,7 @@ class Flag:
     switch: bool = False
     negative: bool = False  # a switch that has a --no- form
     group: str = ""
+    dash: bool = False  # takes `-`, standard input or output
 
 
 @cache
@@ -159,6 +160,7 @@ def callable_of(about: str, positionals: Iterable[Positional], flags: Iterable[F
             name=flag.names,
             negative=None if flag.negative else (),
             show_default=False,
+            allow_leading_hyphen=flag.dash,
         )
         kind = bool if flag.switch else str
         parameters.append(kinds(flag.name, kinds.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, how]))

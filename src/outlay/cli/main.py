@@ -6,13 +6,14 @@ Exit 0: yes. Exit 1: the question is clear and the answer is no. Exit 2: the que
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from .commands import COMMANDS, Command
-from .flags import Given
+from .flags import Flag, Given
 from .help import asked_for_help
 
 YES, NO, UNREADABLE, INTERRUPTED = 0, 1, 2, 130
@@ -78,18 +79,19 @@ def _run(words: list[str]) -> int:
         print(said)
         return YES
     _known(words)
-    app, faults, left = _app(words), list[Fault](), list(words)
+    left, faults = _without_strangers(words)
+    app = _app(words)
     while True:
         try:
             called, bound, unused, _ = app.parse_known_args(left)
             break
         except cyclopts.CycloptsError as error:
-            faults.append(_fault(error, words))
+            faults += [fault for fault in [_fault(error, words)] if fault not in faults]
             kept = _without(left, error)
             if kept == left:
                 raise InputError(*faults) from None
             left = kept
-    faults += _unused(unused, words)
+    faults += [_too_many(word, words) for word in unused]
     command, result = _command(words), called(*bound.args, **bound.kwargs)
     if not isinstance(result, Given) or command is None:
         raise InputError(*faults, _no_command(words))
@@ -151,60 +153,117 @@ def _command(words: list[str]) -> Command | None:
 
 def _fault(error: Any, words: list[str]) -> Fault:
     """A parser's complaint in our words."""
+    kind, command = type(error).__name__, f"outlay {' '.join(words[:1])}"
     name = error.argument.name if getattr(error, "argument", None) else "the command line"
+    if kind == "RepeatArgumentError":
+        name = str(error.token.keyword)
+        forms = _spellings(_flag_in(name), words)
+        got = " and ".join(word for word in words if _flag_in(word) in forms)
+        return Fault("CLI002", f"{name} is given several times", f"{name} is given once", got, "leave one of them out")
+    if kind == "UnknownOptionError":  # `-` alone, where a command does not read standard input
+        got = _token(error)
+        return Fault("CLI005", f"{got} is no argument here", f"{command} reads files", got, "give the path of a file")
     rule, got = {
         "MissingArgumentError": (f"{name} needs a value", "nothing after it"),
-        "RepeatArgumentError": (f"{name} is given once", "it is given several times"),
         "CoercionError": (f"{name} is a switch: it takes no value, or true or false", _token(error)),
-    }.get(type(error).__name__, ("flags and values as --help lists them", quoted(str(error).splitlines()[-1:])))
-    return Fault("CLI002", f"{name} cannot be read", rule, got, f"outlay {' '.join(words[:1])} --help lists {name}")
+    }.get(kind, ("flags and values as --help lists them", quoted(" ".join(str(error).split()))))
+    return Fault("CLI002", f"{name} cannot be read", rule, got, f"{command} --help lists {name}")
 
 
 def _token(error: Any) -> str:
     token = getattr(error, "token", None)
-    return quoted(token.value) if token is not None else "something else"
+    return quoted(token.value or token.keyword) if token is not None else "something else"
+
+
+def _flag_in(word: str) -> str:
+    """The flag that a word gives, in the spelling of the help; empty where it gives none."""
+    return word.partition("=")[0].replace("_", "-") if re.match("--?[A-Za-z]", word) else ""
+
+
+def _spellings(name: str, words: list[str]) -> set[str]:
+    """All names of the flag that has this one."""
+    command = _command(words)
+    each = ({*flag.names, *(f"--no-{form[2:]}" for form in flag.names if flag.negative)} for flag in _flags(command))
+    return next((forms for forms in each if name in forms), {name})
+
+
+def _flags(command: Command | None) -> tuple[Flag, ...]:
+    return command.flags() if command else ()
 
 
 def _without(words: list[str], error: Any) -> list[str]:
     """The command line without the flag that could not be read, so that the rest is still checked."""
-    names = getattr(getattr(error, "argument", None), "names", ())
-    for index in range(len(words) - 1, -1, -1):
-        if words[index].split("=")[0] in names:
-            return words[:index] + words[index + 1 :]
+    token, again = getattr(error, "token", None), type(error).__name__ == "RepeatArgumentError"
+    alone = again or type(error).__name__ == "UnknownOptionError"
+    names = (token.keyword or token.value,) if alone and token else getattr(error.argument, "names", ())
+    flags = {form for name in names for form in _spellings(_flag_in(name) or name, words)}
+    for index in range(len(words) - 1, 0, -1):
+        if (_flag_in(words[index]) or words[index]) in flags:
+            more = again and "=" not in words[index] and _flag_in(words[index]) in _valued(_command(words))
+            return words[:index] + words[index + 1 + more :]
     return words
 
 
-def _unused(unused: Sequence[str], words: list[str]) -> list[Fault]:
-    """Words that no flag took: unknown flags with what was probably meant, and arguments that are too many."""
-    command, name = _command(words), " ".join(words[:1])
-    known = {flag[2:]: flag for each in (command.flags() if command else ()) for flag in each.names}
-    faults, valued = [], False
-    for word in unused:
-        if word.startswith("-") and not word[1:2].isdigit():
-            flag, equals, _ = word.partition("=")
-            close = nearest(flag.strip("-"), known, 2)
-            fix = f"did you mean {' or '.join(known[one] for one in close)}?" if close else f"outlay {name} --help"
-            faults.append(
-                Fault(
-                    "CLI001",
-                    f"there is no flag {quoted(flag)}",
-                    "flags are written as --help lists them",
-                    quoted(word),
-                    fix,
-                )
-            )
-            valued = not equals  # the word after it is its value, and part of the same fault
-        elif valued:
-            valued = False
+def _without_strangers(words: list[str]) -> tuple[list[str], list[Fault]]:
+    """The command line without flags that do not exist, and their faults. The word after an unknown flag is its value
+    where the command has no place for one more argument. A value that begins with - is joined to its flag."""
+    command, waiting = _command(words), ""  # the flag whose value comes next
+    valued, known = _valued(command), _valued(command) | _switches(command)
+    kept, faults, places, doubtful = words[:1], list[Fault](), list[int](), list[int]()
+    for index, word in enumerate(words[1:], 1):
+        flag, before, waiting = _flag_in(word), waiting, ""
+        if word == "--":
+            kept += words[index:]
+            break
+        if before and re.match(r"-[\d.]", word):
+            kept[-1] += f"={word}"
+        elif before and (before in _dashed(command) or not word.startswith("-")):
+            kept.append(word)
+        elif flag and flag not in known:
+            faults.append(_no_flag(word, words))
+            doubtful += [] if "=" in word else [len(kept)]
         else:
-            rule = f"outlay {name} takes: {command.takes() if command else 'a command'}"
-            faults.append(
-                Fault(
-                    "CLI005",
-                    f"{quoted(word)} is one argument too many",
-                    rule,
-                    quoted(word),
-                    "remove it, or give it with its flag",
-                )
-            )
-    return faults
+            waiting = flag if flag in valued and "=" not in word else ""
+            places += [] if flag else [len(kept)]
+            kept.append(word)
+    positionals = command.positionals if command else ()
+    surplus = 0 if any(one.many for one in positionals) else len(places) - len(positionals)
+    values = [index for index in doubtful if index in places][-surplus:] if surplus > 0 else []
+    return [word for index, word in enumerate(kept) if index not in values], faults
+
+
+def _valued(command: Command | None) -> set[str]:
+    """The flags that a value follows."""
+    return {name for flag in _flags(command) if not flag.switch for name in flag.names}
+
+
+def _dashed(command: Command | None) -> set[str]:
+    """The flags whose value may begin with -."""
+    return {name for flag in _flags(command) if flag.dash for name in flag.names}
+
+
+def _switches(command: Command | None) -> set[str]:
+    """The switches, and what takes them back."""
+    flags = [flag for flag in _flags(command) if flag.switch]
+    names = {name for flag in flags for name in flag.names}
+    return names | {f"--no-{name[2:]}" for flag in flags if flag.negative for name in flag.names}
+
+
+def _no_flag(word: str, words: list[str]) -> Fault:
+    """An unknown flag, with what was probably meant."""
+    command, flag = _command(words), word.partition("=")[0]
+    known = {name[2:]: name for each in _flags(command) for name in each.names}
+    close = nearest(flag.strip("-"), known, 2)
+    fix = (
+        f"did you mean {' or '.join(known[one] for one in close)}?" if close else f"outlay {' '.join(words[:1])} --help"
+    )
+    return Fault(
+        "CLI001", f"there is no flag {quoted(flag)}", "flags are written as --help lists them", quoted(word), fix
+    )
+
+
+def _too_many(word: str, words: list[str]) -> Fault:
+    command = _command(words)
+    rule = f"outlay {' '.join(words[:1])} takes: {command.takes() if command else 'a command'}"
+    fix = "remove it, or give it with its flag"
+    return Fault("CLI005", f"{quoted(word)} is one argument too many", rule, quoted(word), fix)

@@ -1,14 +1,17 @@
 """Where answers go: text or one JSON object on standard output, faults on standard error or, with --json, as JSON."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 from ..errors import Fault
-from ..show.text import LEAST_WIDTH, MOST_WIDTH, Style
+from ..show.text import LEAST_WIDTH, MOST_WIDTH, Style, safe
 from .flags import Given
+
+COLOURS = re.compile(r"(\x1b\[[\d;]{1,12}m)")
 
 
 def style_of(stream: TextIO, plain: bool) -> Style:
@@ -26,7 +29,15 @@ def tell(given: Given, record: Callable[[], dict[str, Any]], lines: Callable[[St
 
         print(dumps(record()))
     else:
-        print("\n".join(lines(style_of(sys.stdout, given.on("plain")))))
+        style = style_of(sys.stdout, given.on("plain"))
+        print("\n".join(shown(line, style.colour) for line in lines(style)))
+
+
+def shown(line: str, colour: bool) -> str:
+    """A line for the terminal: whatever a file or a bill put into it, nothing but our own colours moves the cursor."""
+    return "".join(
+        part if index % 2 else safe(part) for index, part in enumerate(COLOURS.split(line) if colour else [line])
+    )
 
 
 def tell_faults(faults: Iterable[Fault], as_json: bool, plain: bool = False) -> None:

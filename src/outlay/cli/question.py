@@ -20,7 +20,9 @@ from .flags import Given
 from .values import Faults, read_fields, unknown_key
 
 LARGEST_FILE = 64 * 2**20  # bytes
-KEYS = ("model", "on", "engine", "family", "part", "job", "layout")
+MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
+TEXTS = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "engine": "megatron", "family": "llama", "part": "text_config"}
+KEYS = (*TEXTS, "job", "layout")
 
 # Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
 FOLLOWS = {
@@ -31,8 +33,10 @@ FOLLOWS = {
     "vpp": ("schedule", "recompute_layers"),
     "recompute": ("recompute_layers",),
     "split": ("recompute_layers",),
-    "on": ("dp_shard",),
+    "on": ("dp_shard", "precision"),
+    "engine": ("zero", "bytes_per_parameter"),
 }
+OWN = ("precision", "zero", "bytes_per_parameter")  # let go of only where the bill holds the default of its time
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,9 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
     """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault."""
     faults = Faults()
     at = read_task(given, faults, extra, base)
-    layout = _record(Layout, at.asked and at.asked.layout, at.file.get("layout", {}), at.texts, given, faults)
-    clusters = () if at.broken and "on" not in at.texts else read_clusters(at.texts.get("on"), at.asked, faults)
+    layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
+    on = at.texts.get("on")
+    clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
     faults.stop()
     assert at.model is not None
     return Question(at.model, clusters, at.job, layout, at.engine)
@@ -92,23 +97,30 @@ class Task:
     file: Mapping[str, Any]
     texts: Mapping[str, Any]
     asked: Asked | None
-    broken: bool  # MODEL is a printed bill that cannot be read
+    broken: bool  # what would say the cluster cannot be read: a printed bill, or `on` of the file
 
 
 def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Task:
     """Model, job and engine of a command line, its --config file and, where MODEL is one, a printed bill."""
     file = faults.attempt(_config, given.text("config")) or {}
     faults.add(*(unknown_key(key, KEYS, quoted(given.text("config"))) for key in file if key not in KEYS))
-    texts = {
-        **{key: file[key] for key in KEYS if key in file and key not in ("job", "layout")},
-        **_flags(given),
-        **(extra or {}),
-    }
-    found, asked, broken = (None, base, False) if base else _model(texts, faults)
-    job = _record(Job, asked and asked.job, file.get("job", {}), texts, given, faults)
+    flags = {**_flags(given), **(extra or {})}
+    said = {key: file[key] for key in TEXTS if key in file and key not in flags}
+    wrong = [key for key, value in said.items() if not isinstance(value, str)]
+    faults.add(*(_no_text(key, said[key], given) for key in wrong))
+    texts = {key: value for key, value in said.items() if key not in wrong} | flags
+    unread = base is not None or "model" in wrong
+    found, asked, broken = (None, base, False) if unread else _model(texts, faults)
+    job = _record(Job, asked, file.get("job", {}), texts, given, faults)
     engine = str(texts.get("engine", asked.engine if asked else "megatron"))
     faults.attempt(_engine, engine)
-    return Task(asked.model if asked else found, job, engine, file, texts, asked, broken)
+    return Task(asked.model if asked else found, job, engine, file, texts, asked, broken or "on" in wrong)
+
+
+def _no_text(key: str, value: object, given: Given) -> Fault:
+    rule = f"{', '.join(TEXTS)} are texts, in quotes"
+    got = f"{quoted(value)}   ({quoted(given.text('config'))})"
+    return Fault("CFG007", f"{key} is not a text", rule, got, f'{key} = "{TEXTS[key]}"')
 
 
 def _flags(given: Given) -> dict[str, Any]:
@@ -121,7 +133,7 @@ def _engine(name: str) -> None:
     engine(name)
 
 
-def _record(cls: Any, base: Any, table: Any, texts: Mapping[str, Any], given: Given, faults: Faults) -> Any:
+def _record(cls: Any, asked: Asked | None, table: Any, texts: Mapping[str, Any], given: Given, faults: Faults) -> Any:
     """A record of the file's table and the flags over it, over what a bill held."""
     if not isinstance(table, Mapping):
         rule = f"[{cls.__name__.lower()}] is a table of fields"
@@ -134,14 +146,29 @@ def _record(cls: Any, base: Any, table: Any, texts: Mapping[str, Any], given: Gi
     flags = {name: texts[name] for name in names if name in texts}
     values = read_fields(cls, {key: value for key, value in table.items() if key not in flags}, origin, faults)
     values |= read_fields(cls, flags, "", faults)
-    if base is None:
+    if asked is None:
         return cls(**values)
-    changed = {*values, *(["on"] if "on" in texts else [])}
+    base: Any = asked.job if cls is Job else asked.layout
+    changed = {*values, *(name for name in ("on", "engine") if name in texts)}
     free = {name for one in changed for name in FOLLOWS.get(one, ()) if name in names and name not in values}
-    return replace(base, **values, **dict.fromkeys(free, AUTO))
+    kept = [name for name in free if name in OWN and getattr(base, name) != _default(name, asked)]
+    return replace(base, **values, **dict.fromkeys(free.difference(kept), AUTO))
 
 
-def read_clusters(on: Any, asked: Asked | None, faults: Faults) -> tuple[Cluster, ...]:
+def _default(name: str, asked: Asked) -> Any:
+    """What a bill's own engine and cluster fill a field with."""
+    from ..engines.tables import engine
+    from ..layout.complete import complete_job
+
+    try:
+        driver = engine(asked.engine)
+    except InputError:  # it is said where the engine itself is read
+        return AUTO
+    full, _ = complete_job(asked.model, Job(1, 1), asked.cluster, asked.layout, driver)
+    return driver.zero if name == "zero" else getattr(full, name)
+
+
+def read_clusters(on: Any, asked: Asked | None, faults: Faults, most: int = MOST_CLUSTERS) -> tuple[Cluster, ...]:
     """What --on names; where it is not given, the cluster of a printed bill."""
     from ..cluster.catalogue import clusters
 
@@ -151,6 +178,13 @@ def read_clusters(on: Any, asked: Asked | None, faults: Faults) -> tuple[Cluster
         rule = "--on is COUNTxNAME; NAME is an accelerator such as h100-sxm or a node type such as p5.48xlarge"
         faults.add(
             Fault("HW003", "no hardware is given", rule, "nothing", "--on 64xh100-sxm   (list: outlay hardware)")
+        )
+        return ()
+    many = str(on).count(",") + 1
+    if many > most:
+        rule = f"--on names {most:,} clusters or less, each counted by itself"
+        faults.add(
+            Fault("HW004", "--on names too many clusters", rule, f"{many:,} clusters", "--on 8,16,32,64xh100-sxm")
         )
         return ()
     found: tuple[Cluster, ...] = faults.attempt(clusters, str(on)) or ()
@@ -217,11 +251,13 @@ def _config(path: str | None) -> dict[str, Any]:
     """The tables of a --config file."""
     if path is None:
         return {}
+    fix = "give the path of a TOML file"
+    if not path.strip():
+        raise InputError(Fault("CFG001", "--config names no file", "--config is a TOML file", "an empty text", fix))
     try:
         with Path(path).open("rb") as file:
             read = tomllib.loads(file.read(LARGEST_FILE).decode("utf-8"))
     except OSError as error:
-        fix = "give the path of a TOML file"
         raise InputError(
             Fault("CFG001", f"{quoted(path)} cannot be read", "--config is a TOML file", error.strerror or "?", fix)
         ) from None

@@ -25,6 +25,7 @@ BYTES = {
     "GIB": 2.0**30,
     "TIB": 2.0**40,
 }
+LONGEST_SECONDS = 365 * 86_400  # a year: no pass of a training run takes so long
 SECONDS = {"": 1.0, "S": 1.0, "MS": 1e-3, "US": 1e-6}
 PERCENT = {"": 1.0, "%": 0.01}
 SUFFIXES = {"tokens": COUNTS, "reserved_bytes": BYTES}
@@ -73,13 +74,12 @@ def number(text: str, suffixes: Mapping[str, float] | None = None) -> float | No
 
 
 def seconds(text: str, flag: str, faults: Faults) -> float | None:
-    """A duration such as 10ms, 1.5s or 0.03 (seconds); above 0."""
+    """A duration such as 10ms, 1.5s or 0.03 (seconds); above 0 and at most a year."""
     value = number(text, SECONDS)
-    if value is not None and isfinite(value) and value > 0:
+    if value is not None and 0 < value <= LONGEST_SECONDS:
         return float(value)
-    faults.add(
-        Fault("UNI002", f"{flag} is not a duration", "a number above 0 with s, ms or us", quoted(text), f"{flag} 10ms")
-    )
+    rule = f"a number above 0 with s, ms or us; at most a year, {LONGEST_SECONDS:,} s"
+    faults.add(Fault("UNI002", f"{flag} is not a duration", rule, quoted(text), f"{flag} 10ms"))
     return None
 
 

@@ -10,6 +10,7 @@ from .labels import NOT_LEGAL, VERDICTS, attack, label
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short
 
 CLOSE = 0.9  # two terms within 10 % of each other are both named
+WORTH = 0.02  # a part below this share is not worth a change
 
 
 def verdict_of(bill: Bill) -> str:
@@ -154,8 +155,13 @@ def next_line(bill: Bill, style: Style) -> list[str]:
     if bill.memory.verdict == "impossible":
         ways = "the state: more cards, --offload-optimizer 1, fewer --bytes a parameter, or training less of the model"
         return block("NEXT", ways, style)
-    items, _ = _binding(bill)
-    able = [item for item in items if item.name not in ("arithmetic", "buffers") and item.value > 0] or list(items)
+    items, total = _binding(bill)
+    whole = bill.memory.peak_bytes if bill.binds.term == "memory" else bill.step.seconds
+    able = [item for item in items if item.name not in ("arithmetic", "buffers")]
+    able = [item for item in able if item.value >= WORTH * whole and item.value > 0]
+    if not able:
+        text = f"nothing: {_amount(items[0], bill)}; no part that a layout changes reaches 2 % of {total}"
+        return block("NEXT", text, style)
     return block("NEXT", f"{_amount(able[0], bill)}: {attack(bill.binds.term, able[0].name, bill.layout)}", style)
 
 

@@ -11,6 +11,7 @@ from .text import GOOD, Style, block, duration, percent, table, wrapped
 
 MOST_ROWS = 16  # ranks of a staircase that is still read
 GOAL = Fraction(1, 20)
+SLOTS = ("gpipe", "1f1b", "interleaved")  # whose idle time is counted in slots
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Pipeline:
     def chunks(self) -> int:
         """Chunks a rank that the schedule uses."""
         return self.vpp if self.schedule == "interleaved" else 1
+
+    @property
+    def counts_slots(self) -> bool:
+        """Whether the schedule idles for whole slots, whatever F, B and W."""
+        return self.schedule in SLOTS
 
     @property
     def slot_seconds(self) -> float:

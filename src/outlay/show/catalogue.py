@@ -138,9 +138,9 @@ def hardware_lines(names: list[str], style: Style) -> list[str]:
         (
             one["name"],
             figure(one["memory_bytes"] / 2**30),
-            figure(one["bf16_flops"] / 1e12),
+            figure(one["bf16_flops"] / 1e12) if one["bf16_flops"] else "-",
             figure(one["memory_bandwidth"] / 1e12),
-            "" if one["flops_per_byte"] is None else f"{one['flops_per_byte']:.0f}",
+            "-" if one["flops_per_byte"] is None else f"{one['flops_per_byte']:.0f}",
             f"{one['memory_over_link']:.1f}",
             f"{one['memory_over_nic']:.0f}",
             one["vendor"],
@@ -204,11 +204,8 @@ def card_lines(name: str, style: Style) -> list[str]:
 
 def _about_card(name: str, style: Style) -> list[str]:
     card, one, here = accelerator(name), _card(name), cluster(f"16x{name}")
-    lines = block(
-        name,
-        f"{card.title}, {card.vendor}: {both(card.memory_bytes)}, {figure(card.bf16_flops / 1e12)} bf16 TFLOP/s dense",
-        style,
-    )
+    rate = f"{figure(card.bf16_flops / 1e12)} bf16 TFLOP/s dense" if card.bf16_flops else "no bf16"
+    lines = block(name, f"{card.title}, {card.vendor}: {both(card.memory_bytes)}, {rate}", style)
     if one["flops_per_byte"] is not None:
         text = f"{one['flops_per_byte']:.0f} FLOP a byte of memory: a kernel with less work a byte is bound by memory"
         lines += block("  work", text, style, "2")

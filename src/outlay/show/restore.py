@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from ..cluster.accelerator import Cluster
@@ -10,8 +9,10 @@ from ..errors import Fault, InputError, quoted
 from ..job import Job
 from ..layout.axes import Layout
 from ..model.model import Model
+from .text import safe
 
-MOST_LAYERS, LARGEST = 10_000, 1e18
+MOST_LAYERS, MOST_EXPERTS, MOST_RANKS, LARGEST = 10_000, 100_000, 10_000_000, 1e18
+DIVISORS = ("heads", "kv_heads", "head_dim", "value_dim", "hidden", "vocab")  # sizes that 0 makes no sense of
 PARTS = ("model", "job", "cluster", "layout", "engine")
 
 
@@ -48,7 +49,11 @@ def bill_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def restore(record: Mapping[str, Any]) -> Asked:
     """The question in a bill, or in a plan's best. Raises InputError with every field that cannot be read."""
-    record = bill_of(record)
+    try:
+        record = _printable(bill_of(record))
+    except RecursionError:
+        rule, fix = "a bill is what `outlay count --json` prints", "outlay count ... --json > bill.json"
+        raise InputError(Fault("CFG004", "this is not a bill", rule, "too deep a nesting", fix)) from None
     missing = [name for name in PARTS if name not in record]
     if str(record.get("schema")) != "outlay.bill.1" or missing:
         got = f"schema {quoted(record.get('schema'))}" + (f", without {', '.join(missing)}" if missing else "")
@@ -59,6 +64,8 @@ def restore(record: Mapping[str, Any]) -> Asked:
     model = _read(Model, whole, "model.shape", faults)
     job, layout = _read(Job, record["job"], "job", faults), _read(Layout, record["layout"], "layout", faults)
     cluster = _read(Cluster, record["cluster"], "cluster", faults)
+    if cluster is not None and not (cluster.accelerator.bf16_flops or cluster.accelerator.fp16_flops):
+        faults.append(_fault("cluster.accelerator.bf16_flops", "bf16_flops or fp16_flops above 0", 0))
     if not isinstance(record["engine"], str):
         faults.append(_fault("engine", "a name", record["engine"]))
     if model is not None and not _sound(model):
@@ -90,16 +97,40 @@ def _read(kind: Any, value: Any, path: str, faults: list[Fault]) -> Any:
             where = ".".join([path, *map(str, each["loc"])])
             faults.append(_fault(where, each["msg"][:1].lower() + each["msg"][1:], each["input"]))
         return None
-    faults += [_fault(where, "a finite number, 0 or more", number) for where, number in _outside(value, path)]
+    faults += [_fault(where, rule, number) for where, rule, number in _outside(value, path)]
     return made
 
 
-def _outside(value: Any, path: str) -> Iterator[tuple[str, float]]:
+def _printable(value: Any) -> Any:
+    """The same value, its texts without what would move a cursor: they are printed again."""
+    if isinstance(value, Mapping):
+        return {safe(str(key)): _printable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_printable(each) for each in value]
+    return safe(value) if isinstance(value, str) else value
+
+
+def _range(key: str) -> tuple[float, float, str]:
+    """Least and most of a figure by its name, and both in words. A least of 0 that is left out is a tiny number."""
+    if key in ("ranks", "size"):
+        return 1, MOST_RANKS, f"a whole number from 1 to {MOST_RANKS:,}"
+    if key in ("experts", "active"):
+        return 0, MOST_EXPERTS, f"a whole number up to {MOST_EXPERTS:,}"
+    if key == "share" or key.endswith("_share"):
+        return 1e-6, 1, "a share above 0, at most 1"
+    if key.endswith("bandwidth"):
+        return 1, LARGEST, "bytes a second, above 0"
+    return (1, LARGEST, "1 or more") if key in DIVISORS else (0, LARGEST, "a finite number, 0 or more")
+
+
+def _outside(value: Any, path: str) -> Iterator[tuple[str, str, float]]:
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _outside(each, f"{path}.{key}")
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _outside(each, f"{path}.{index}")
-    elif isinstance(value, int | float) and not (isfinite(value) and 0 <= value <= LARGEST):
-        yield path, value
+    elif isinstance(value, int | float):
+        least, most, rule = _range(path.rpartition(".")[2])
+        if not least <= value <= most:  # also what is not a number
+            yield path, rule, value

@@ -130,6 +130,46 @@ def bill_schema() -> Schema:
     }
 
 
+def _with_more(record: Schema, more: Mapping[str, Any]) -> Schema:
+    """An object that may have more keys."""
+    return record | {"properties": record["properties"] | dict(more)}
+
+
+def _simulated() -> Schema:
+    numbers = {"seconds": MAYBE, "step_seconds": MAYBE}
+    held = {"idle_by_cause": _causes(), "peak_in_flight": list_of(NUMBER)}
+    return record_of({"share": SHARE, "span_share": SHARE, **numbers, **held})
+
+
+def _causes() -> Schema:
+    return record_of(dict.fromkeys(("fill", "drain", "dependency", "communication"), NUMBER))
+
+
+def draw_schema() -> Schema:
+    """What `outlay draw --json` prints; of a layout that breaks rules `violations` alone. Times are in `unit`."""
+    rank = {"rank": WHOLE, "busy": NUMBER, "idle": NUMBER, "idle_share": SHARE, "idle_by_cause": _causes()}
+    step = {"rank": WHOLE, "kind": TEXT, "stage": WHOLE, "micro_batch": WHOLE, "start": NUMBER, "end": NUMBER}
+    cut = record_of({"start": NUMBER, "end": NUMBER, "micro_batches": WHOLE})
+    idle = {"total": NUMBER, "share": SHARE, "span_share": SHARE, "by_cause": _causes()}
+    needed = {"schema": {"const": "outlay.draw.1"}, "version": TEXT, "violations": list_of(record_of(VIOLATION))}
+    more = {
+        "title": TEXT,
+        "schedule": TEXT,
+        "micro_batches": WHOLE,
+        "unit": {"enum": ["s", "F"]},
+        "makespan": NUMBER,
+        "span": NUMBER,
+        "idle": record_of(idle),
+        "accelerators": WHOLE,
+        "ranks": list_of(record_of({**rank, "peak_in_flight": NUMBER})),
+        "critical_path": list_of(record_of(step)),
+        "folded": cut | {"type": ["object", "null"]},
+        "files": list_of(TEXT),
+        "notes": list_of(TEXT),
+    }
+    return {"$schema": DRAFT, **_with_more(record_of(needed), more)}
+
+
 def bubble_schema() -> Schema:
     """What `outlay bubble --json` prints."""
     more = {
@@ -140,12 +180,12 @@ def bubble_schema() -> Schema:
         "slot_seconds": MAYBE,
         "step_seconds": MAYBE,
         "at_most": SHARE,
-        "micro_batches_needed": WHOLE,
+        "micro_batches_needed": {"type": ["integer", "null"]},
     }
     keys = {
         "schema": {"const": "outlay.bubble.1"},
         "version": TEXT,
-        "bubble": record_of({**BUBBLE, **more}),
+        "bubble": _with_more(record_of({**BUBBLE, **more}), {"simulated": _simulated()}),
         "micro_batches": WHOLE,
     }
     return {"$schema": DRAFT, **record_of(keys)}
@@ -218,5 +258,6 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "bill": bill_schema,
     "plan": plan_schema,
     "bubble": bubble_schema,
+    "draw": draw_schema,
     "validate": validate_schema,
 }

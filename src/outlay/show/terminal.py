@@ -1,6 +1,7 @@
 """A bill in the terminal: the answer first, evidence under it, what was assumed at the end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..bill import Bill, Violation
 from ..errors import Fault
@@ -60,7 +61,9 @@ def subject_lines(bill: Bill, style: Style) -> list[str]:
             style,
         ),
         *block(
-            "LAYOUT", f"{bill.cluster.name}: {degrees(bill.layout, bill.derived.dp)}; engine {bill.engine.name}", style
+            "LAYOUT",
+            f"{safe(bill.cluster.name)}: {degrees(bill.layout, bill.derived.dp)}; engine {bill.engine.name}",
+            style,
         ),
     ]
 
@@ -90,15 +93,18 @@ def violation_lines(violations: Sequence[Violation], style: Style) -> list[str]:
 
 def fault_lines(fault: Fault, style: Style, before: str = "error: ") -> list[str]:
     """One fault: what and its code, then rule, got and fix at the same indent."""
-    first = wrapped(before + fault.what, style, 0, len(before))
+    what, *parts = (safe(" ".join(text.split())) for text in (fault.what, fault.rule, fault.got, fault.fix))
+    first = wrapped(before + what, style, 0, len(before))
     room = style.width - len(first[-1]) - len(fault.code)
     if room >= 2:
         first[-1] += " " * room + fault.code
     else:
         first.append(" " * (style.width - len(fault.code)) + fault.code)
     first[0] = style.paint(before.strip(), f"1;{BAD}") + first[0][len(before.rstrip()) :]
-    body = [("rule", fault.rule), ("got", fault.got), ("fix", fault.fix)]
-    return [*first, *(line for key, text in body for line in _part(key, text, style))]
+    return [
+        *first,
+        *(line for key, text in zip(("rule", "got", "fix"), parts, strict=True) for line in _part(key, text, style)),
+    ]
 
 
 def _part(key: str, text: str, style: Style) -> list[str]:
@@ -113,7 +119,7 @@ def loud_lines(bill: Bill, style: Style) -> list[str]:
 
 def loud_notes(assumptions: Sequence[str], style: Style) -> list[str]:
     """The loud ones among some assumptions."""
-    loud = [text for text in assumptions if text.startswith(LOUD)]
+    loud = [safe(text) for text in assumptions if text.startswith(LOUD)]
     return [line for text in loud for line in block("NOTE", text, style, "1;33")]
 
 
@@ -146,34 +152,46 @@ def scaling_lines(bills: Sequence[Bill], style: Style) -> list[str]:
     lines = block("FITS" if good else "DOES NOT FIT", text, style, f"1;{colour_of(good[0] if good else first)}")
     lines += [*block("MODEL", model_text(first), style), *_same_job(bills, style), ""]
     heads = ("on", "verdict", "peak GiB", "step", "MFU", "tokens/s", "a card", "idle", "scaling", "dp")
-    legal = [bill for bill in bills if not bill.violations] or list(bills)
-    base = legal[0].step.tokens_per_second_per_device
+    base = good[0].step.tokens_per_second_per_device if good else None
     lines += table(heads, [_scaling_row(bill, base) for bill in bills], style, "ll")
     broken = [bill for bill in bills if bill.violations]
     for bill in broken:
         codes = "; ".join(f"{each.code} {each.what} ({each.got})" for each in bill.violations)
         lines += wrapped(f"{bill.cluster.name}: {codes}", style, 2, 6)
-    about = f"scaling: tokens/s a card over those of {legal[0].cluster.name}"
+    smallest = good[0].cluster.name if good else ""
+    about = f"scaling: tokens/s a card over those of {smallest}" if good else "scaling: no cluster holds the job"
     return [
         *lines,
         *wrapped(about, style, 2, 2),
         "",
-        *closing_lines(first, style, "one cluster prints its whole bill   |   --json"),
+        *closing_lines(common(bills), style, "one cluster prints its whole bill   |   --json"),
     ]
+
+
+def common(bills: Sequence[Bill]) -> Bill:
+    """The first bill with the assumptions that hold on every row; conventions that differ are each row's own."""
+    first = bills[0]
+    said = tuple(text for text in first.assumptions if all(text in bill.assumptions for bill in bills))
+    counts = {
+        name: text if all(bill.conventions.get(name) == text for bill in bills) else "of each row by itself"
+        for name, text in first.conventions.items()
+    }
+    return replace(first, assumptions=said, conventions=counts)
 
 
 def _same_job(bills: Sequence[Bill], style: Style) -> list[str]:
     batches = sorted({bill.job.global_batch for bill in bills})
-    job = bills[0].job
+    job, precision = bills[0].job, " or ".join(dict.fromkeys(bill.job.precision for bill in bills))
     same = f"batch {batches[0]:,}" if len(batches) == 1 else "batch NOT the same on every row (give --batch)"
     return [
-        *block("JOB", f"{same}, {job.sequence_length:,} tokens a sequence, {job.precision}", style),
+        *block("JOB", f"{same}, {job.sequence_length:,} tokens a sequence, {precision}", style),
         *loud_lines(bills[0], style),
     ]
 
 
-def _scaling_row(bill: Bill, base: float) -> tuple[str, ...]:
-    """One cluster; rates that divide by its cards mean nothing where the layout breaks a rule."""
+def _scaling_row(bill: Bill, base: float | None) -> tuple[str, ...]:
+    """One cluster; rates that divide by its cards mean nothing where the layout breaks a rule, and scaling means
+    something among those that hold the job alone."""
     step, broken = bill.step, bool(bill.violations)
     idle = f"{percent(bill.bubble.share)} = {duration(bill.bubble.seconds)}" if bill.layout.pp > 1 else "0"
     rates = (
@@ -181,7 +199,7 @@ def _scaling_row(bill: Bill, base: float) -> tuple[str, ...]:
         f"{step.tokens_per_second:,.0f}",
         f"{step.tokens_per_second_per_device:,.0f}",
         idle,
-        percent(step.tokens_per_second_per_device / base),
+        percent(step.tokens_per_second_per_device / base) if base and says_yes(bill) else "-",
     )
     front = (bill.cluster.name, verdict_of(bill), figure(bill.memory.peak_bytes / GIB))
     return *front, "-" if broken else duration(step.seconds), *(["-"] * 5 if broken else rates), str(bill.derived.dp)

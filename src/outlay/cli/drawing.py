@@ -1,0 +1,146 @@
+"""outlay draw: the timing diagram of a pipeline, in the terminal and as files."""
+
+from dataclasses import replace
+
+from ..bill import Bill
+from ..errors import Fault, InputError, quoted
+from ..schedule.timeline import Timeline, simulate
+from ..show.diagram import Chart
+from .files import STDOUT, check, write
+from .flags import Given
+from .output import tell
+from .passes import FEW, HALVES, MOST_PASSES, TICK, Asked, named, read_asked
+from .values import Faults
+
+OUTPUTS = {"svg": "--svg", "html": "--html", "perfetto": "--perfetto", "csv": "--csv"}
+UNIT = 1e6  # ns: how long a mere unit is in a trace
+
+
+def draw(given: Given) -> int:
+    """Simulate a pipeline and draw it."""
+    from ..show.diagram_chart import chart_of
+    from ..show.diagram_record import diagram_record
+    from ..show.diagram_text import diagram_lines
+
+    faults = Faults()
+    paths = _paths(given, faults)
+    try:
+        asked = _of_a_model(given) if given.text("model") is not None else read_asked(given)
+    except InputError as error:
+        raise InputError(*faults.found, *error.faults) from None
+    faults.stop()
+    if isinstance(asked, Bill):
+        return _refuse(given, asked)
+    timeline = follow(asked)
+    chart = chart_of(timeline, asked.title, asked.tick, asked.notes, given.on("whole"), asked.copies)
+    if not {"I", "W"} & {*chart.kinds}:
+        chart = replace(chart, notes=tuple(note for note in chart.notes if note != HALVES))
+    made = {path: _file(name, chart, timeline, asked) for name, path in paths.items()}  # all before any is written
+    for path, content in made.items():
+        write(path, content, given.on("force"))
+    if STDOUT not in made:
+        files, name = tuple(made), asked.plan.name
+        tell(given, lambda: diagram_record(chart, name, files), lambda style: diagram_lines(chart, style, files))
+    return 0
+
+
+def follow(asked: Asked) -> Timeline:
+    """Simulate every pass; of a long step only until its steady state repeats."""
+    from ..schedule.steady import simulate_long
+
+    plan = asked.plan
+    if plan.passes <= FEW:
+        return simulate(plan.make(plan.micro_batches), asked.times)
+    return simulate_long(plan.make, plan.pp, plan.micro_batches, asked.times)
+
+
+def _paths(given: Given, faults: Faults) -> dict[str, str]:
+    """The files to write, each of which can be written as far as can be seen."""
+    paths = {name: path for name in OUTPUTS if (path := given.text(name)) is not None}
+    for name, path in paths.items():
+        if path.startswith("--"):
+            rule = f"{OUTPUTS[name]} needs the name of a file, or - for standard output"
+            faults.add(
+                Fault("CLI002", f"{OUTPUTS[name]} cannot be read", rule, quoted(path), f"{OUTPUTS[name]} f.{name}")
+            )
+        elif fault := check(path, given.on("force")):
+            faults.add(fault)
+    if len(set(paths.values())) < len(paths):
+        rule, got = "each output is a file of its own", ", ".join(f"{OUTPUTS[name]} {paths[name]}" for name in paths)
+        faults.add(Fault("DRW002", "two outputs have the same name", rule, quoted(got), "give each a name"))
+    if STDOUT in paths.values() and given.on("as_json"):
+        rule = "standard output holds one answer: the object of --json, or a file"
+        faults.add(Fault("DRW002", "two answers go to standard output", rule, "--json and -", "write one to a file"))
+    return paths
+
+
+# --- a layout of a model --------------------------------------------------------------------------------------------
+
+MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches")
+
+
+def _of_a_model(given: Given) -> Asked | Bill:
+    """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
+    from ..bill import case_of
+    from ..show.text import duration
+    from ..simulated import times_of
+    from .question import read_question
+
+    faults = Faults()
+    extra = ["--" + name.replace("_", "-") for name in MODEL_KNOWS if given.text(name) is not None]
+    if extra:
+        rule = "with a MODEL the durations and the number of micro-batches are those of its bill"
+        faults.add(Fault("DRW002", "a MODEL is given with what it decides", rule, ", ".join(extra), "leave them out"))
+    question = faults.attempt(read_question, given)
+    faults.stop()
+    bill: Bill = question.bill()
+    if bill.violations:
+        return bill
+    case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
+    layout = case.layout
+    plan = named(str(layout.schedule), int(layout.pp), int(layout.vpp), int(case.micro_batches))
+    each = bill.cluster.ranks // plan.pp
+    step = duration(bill.step.seconds)
+    note = f"a row is one of {plan.pp} pipeline ranks, {each:,} accelerators each; of the step's {step} the passes"
+    note += " and their messages are drawn, not the optimizer and the data-parallel exchange"
+    times = times_of(case).in_ticks(TICK)
+    return Asked(plan, times, TICK, f"{bill.model.name} on {bill.cluster.name}: {plan}", (note,), each)
+
+
+def _refuse(given: Given, bill: Bill) -> int:
+    """The answer is no: the layout breaks rules, and a diagram of it would mean nothing."""
+    from ..show.diagram_record import refused_record
+    from ..show.terminal import violation_lines
+
+    tell(given, lambda: refused_record(bill.violations), lambda style: violation_lines(bill.violations, style))
+    return 1
+
+
+# --- the files ------------------------------------------------------------------------------------------------------
+
+
+def _file(name: str, chart: Chart, timeline: Timeline, asked: Asked) -> bytes:
+    """The content of one output."""
+    if name == "svg":
+        from ..show.diagram_svg import svg
+
+        return svg(chart).encode()
+    if name == "html":
+        from ..show.diagram_html import html
+
+        return html(chart).encode()
+    if name == "csv":
+        from ..schedule.listing import to_csv
+
+        return to_csv(asked.plan.make(asked.plan.micro_batches)).encode()
+    return _perfetto(timeline, asked)
+
+
+def _perfetto(timeline: Timeline, asked: Asked) -> bytes:
+    from ..formats.perfetto_timeline import timeline_trace
+
+    if asked.plan.passes > MOST_PASSES:
+        rule = f"a trace holds every operation, up to {MOST_PASSES:,} passes"
+        got = f"{asked.plan}: {asked.plan.passes:,} passes"
+        raise InputError(Fault("DRW003", "the step is too long for a trace", rule, got, "--svg, which folds it"))
+    return timeline_trace(timeline.expand(), asked.tick * 1e9 or UNIT)

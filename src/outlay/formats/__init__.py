@@ -1,0 +1,1 @@
+"""Other people's files, parsed and printed, one file a framework or tool."""
