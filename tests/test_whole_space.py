@@ -12,6 +12,7 @@ from outlay.memory.peak import peak
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
+from outlay.search.narrow import narrow
 from outlay.search.plan import asked, limits, sweep
 from outlay.search.rows import legal_rows
 from outlay.search.space import declare
@@ -21,7 +22,7 @@ from outlay.step.total import step_seconds
 @pytest.fixture(scope="module")
 def grid() -> Grid:
     case, _ = asked(GPT3, Job(2048, 1536), load_cluster("1024xa100-sxm-80"), "megatron")
-    space = declare(GPT3, case.job, case.cluster, case.engine)
+    space = narrow(declare(GPT3, case.job, case.cluster, case.engine), schedule=("1f1b", "gpipe", "interleaved"))
     return Grid(case, space, legal_rows(case, space))
 
 
