@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import MIXTRAL
-from outlay import Bill, Job, Layout, count, explain_count, load_cluster, load_model
+from outlay import Bill, InputError, Job, Layout, count, explain_count, load_cluster, load_model
 from outlay.bill import case_of, load
 from outlay.layout.stages import chunk_layers, rank_chunks, stages_of
 from outlay.memory.activations import in_flight
@@ -157,3 +157,14 @@ def test_experts_that_a_replica_group_cannot_share_are_a_rule() -> None:
 def test_what_experts_take_from_tensor_parallelism_is_said() -> None:
     bill = count(MIXTRAL, Job(4096, 64), NODES, Layout(tp=8, pp=4))
     assert any("etp 1 (--etp)" in text for text in bill.assumptions)
+
+
+def test_a_precision_that_is_not_there_is_counted_over_the_one_that_is() -> None:
+    bill = count(LLAMA, Job(4096, 8, precision="fp16"), load_cluster("4xtpu-v5p"), Layout())
+    assert {each.code for each in bill.violations} == {"JOB002"}
+    assert 0 < bill.step.mfu < 1
+
+
+def test_no_engine_is_a_fault_and_not_a_traceback() -> None:
+    with pytest.raises(InputError, match="no engine is called"):
+        count(LLAMA, Job(4096, 8), NODES, Layout(), engine=None)  # type: ignore[arg-type]

@@ -10,6 +10,9 @@
 
 __version__ = "0.1.0"
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .bill import Bill, count
 from .cluster.accelerator import Cluster
 from .cluster.catalogue import cluster as load_cluster
@@ -18,12 +21,28 @@ from .engines.engine import Engine
 from .engines.tables import engine as load_engine
 from .errors import Fault, InputError, OutlayError
 from .job import Job
-from .ladder import explain_count
 from .layout.axes import Layout
 from .model.catalogue import find as load_model
 from .model.model import Model
-from .search.plan import Plan, plan
 from .undivided import Parameters, parameters
+
+if TYPE_CHECKING:
+    from .ladder import explain_count
+    from .search.plan import Plan, plan
+
+# A search is loaded when it is asked for: a bill does not wait for it.
+_LATE = {"explain_count": ".ladder", "Plan": ".search.plan", "plan": ".search.plan"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("_"))]
+
 
 __all__ = [
     "Bill",

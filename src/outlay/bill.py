@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .cluster.accelerator import Cluster
-from .cluster.efficiency import peak_rate
+from .cluster.efficiency import counted_rate
 from .engines.engine import Engine
 from .engines.tables import engine as find_engine
 from .engines.tables import recipe as find_recipe
@@ -109,7 +109,7 @@ def case_of(
     faults: list[Fault] = [*out_of_range(job, "JOB000"), *out_of_range(layout, "LAY000"), *_too_long(layout)]
     if faults:
         raise InputError(*faults)
-    driver = find_engine(engine) if isinstance(engine, str) else engine
+    driver = engine if isinstance(engine, Engine) else find_engine(engine)
     full_job, full_layout, assumptions = complete(model, job, cluster, layout, driver)
     recipe = find_recipe(full_job.bytes_per_parameter)
     return Case(model, full_job, cluster, driver, recipe, SCHEDULES[full_layout.schedule], full_layout), assumptions
@@ -129,7 +129,7 @@ def _recalled(cluster: Cluster) -> tuple[str, ...]:
     return tuple(f"{figure}: recalled, not read from its source" for figure in cluster.unverified)
 
 
-MOST_CHUNKS = 100_000  # a pipeline is laid out chunk by chunk
+MOST_CHUNKS = 4_096  # a pipeline is laid out chunk by chunk, and no model has so many layers
 
 
 def _too_long(layout: Layout) -> list[Fault]:
@@ -193,7 +193,7 @@ def step_of(loaded: Loaded) -> Step:
     again = recomputed_flops(*layer_flops(case.model, case.job), _recomputed(loaded), case.layout)
     again_step = float(again) * case.job.global_batch
     flops = (1 + BACKWARD) * forward
-    rate = peak_rate(case.cluster.accelerator, case.job.precision) or case.cluster.accelerator.fp16_flops
+    rate = counted_rate(case.cluster.accelerator, case.job.precision)
     ranks = case.cluster.ranks
     return Step(
         seconds=seconds,

@@ -43,6 +43,6 @@ def quoted(text: object) -> str:
     return repr(plain if len(plain) <= 60 else plain[:57] + "...").replace("'", '"')
 
 
-def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+def nearest(name: object, known: Iterable[str], most: int = 3) -> list[str]:
     """The known names that look like this one, closest first."""
-    return get_close_matches(name.lower(), list(known), n=most, cutoff=0.5)
+    return get_close_matches(str(name).lower(), list(known), n=most, cutoff=0.5)

@@ -220,7 +220,7 @@ def bubble_of(stages: Stages, whole: StageCosts, case: Case) -> Bubble:
     """The bubble of one layout: its share exact in slots of equal stages, its seconds those of the stages at hand."""
     pp, vpp, micro_batches = case.layout.pp, case.layout.vpp, case.micro_batches
     share = float(idle_share(whole, case))
-    held = float(slots_held(pp, vpp, micro_batches, idle_parts(whole, case)))
+    held = float(slots_held(pp, vpp, micro_batches, idle_parts(pass_seconds(whole, case), whole, case)))
     return Bubble(
         share=share,
         span_share=share,

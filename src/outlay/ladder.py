@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .bill import Loaded, case_of, countable, load
 from .cluster.accelerator import Cluster
-from .cluster.efficiency import peak_rate, rates
+from .cluster.efficiency import counted_rate, rates
 from .derivation import Step, explain
 from .engines.engine import Engine
 from .engines.tables import kernel_set
@@ -34,11 +34,13 @@ from .model.model import Model
 from .model.operations import Row, Sizes
 from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
 from .schedule.bubble import bubble_share, schedule_share
-from .simulated import Simulated
 from .stage import StageCosts
-from .step.total import idle_parts, slowest_pass, step_seconds
+from .step.total import idle_parts, pass_seconds, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
 from .undivided import parameters
+
+if TYPE_CHECKING:
+    from .simulated import Simulated  # a bill by itself does not wait for it
 
 COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
 COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank: weights and gradients
@@ -121,7 +123,7 @@ def _coarse_tape(loaded: Loaded) -> float:
 
 def _coarse_step(loaded: Loaded) -> float:
     case = loaded.case
-    rate = peak_rate(case.cluster.accelerator, case.job.precision) or case.cluster.accelerator.fp16_flops
+    rate = counted_rate(case.cluster.accelerator, case.job.precision)
     return float(coarse_step(parameters(case.model).active, rate, case))
 
 
@@ -152,7 +154,11 @@ def _traffic(loaded: Loaded) -> tuple[Any, ...]:
 
 
 def _bubble(loaded: Loaded) -> tuple[Any, ...]:
-    return loaded.case.layout.pp, idle_parts(loaded.whole, loaded.case), loaded.case.micro_batches
+    return loaded.case.layout.pp, idle_parts(*_passes(loaded)), loaded.case.micro_batches
+
+
+def _passes(loaded: Loaded) -> tuple[Any, ...]:
+    return pass_seconds(loaded.whole, loaded.case), loaded.whole, loaded.case
 
 
 def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
@@ -186,7 +192,7 @@ _TABLE = (
     Quantity("memory.recomputed", "B", recompute_bytes, _worst_case, None),
     Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
     Quantity("bubble", "share", schedule_share, _bubble, _coarse_bubble, "the staircase"),
-    Quantity("bubble.parts", "", idle_parts, lambda at: (at.whole, at.case), None),
+    Quantity("bubble.parts", "", idle_parts, _passes, None),
     Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),
     Quantity("step.pass", "s", slowest_pass, lambda at: (at.stages, at.case), None),
     Quantity("step.forward", "s", sum_forward, _speed, None),
@@ -226,13 +232,13 @@ def explain_count(
     return derive(quantity, load(countable(case)))
 
 
-SIMULATED: dict[str, Callable[[Simulated], float]] = {
+SIMULATED: dict[str, Callable[["Simulated"], float]] = {
     "step": lambda run: run.seconds,
     "bubble": lambda run: run.bubble_share,
 }
 
 
-def _simulated(name: str, run: Simulated | None) -> Rung:
+def _simulated(name: str, run: "Simulated | None") -> Rung:
     quantity = find_quantity(name)
     if name not in SIMULATED:
         return Rung("simulated", None, quantity.unit, "as refined: no schedule in it")
@@ -241,7 +247,7 @@ def _simulated(name: str, run: Simulated | None) -> Rung:
     return Rung("simulated", SIMULATED[name](run), quantity.unit, "every pass, with the stages as they are")
 
 
-def rungs(name: str, loaded: Loaded, run: Simulated | None = None) -> tuple[Rung, ...]:
+def rungs(name: str, loaded: Loaded, run: "Simulated | None" = None) -> tuple[Rung, ...]:
     """The same quantity as the textbook counts it, as outlay's formulas do, simulated if it was, and measured."""
     quantity = find_quantity(name)
     coarse = quantity.coarse(loaded) if quantity.coarse else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from ..bill import MOST_CHUNKS
 from ..errors import Fault, quoted
 from ..layout.axes import Layout
 from ..layout.complete import flag
@@ -117,6 +118,12 @@ def _count(part: str) -> tuple[int | None, str]:
     return (value if isinstance(value, int) and 1 <= value <= MOST else None), f"whole numbers from 1 to {MOST:,}"
 
 
+def _chunks(part: str) -> tuple[int | None, str]:
+    value = number(part)
+    known = value if isinstance(value, int) and 1 <= value <= MOST_CHUNKS else None
+    return known, f"whole numbers from 1 to {MOST_CHUNKS:,}"
+
+
 def _stage(part: str) -> tuple[int | None, str]:
     value = number(part)
     return (value if isinstance(value, int) and 0 <= value <= MOST_STAGE else None), "ZeRO stages: 0, 1, 2, 3"
@@ -140,6 +147,7 @@ def _word(choices: Sequence[str]) -> Callable[[str], tuple[str | None, str]]:
 
 READERS: Mapping[str, Callable[[str], tuple[Any, str]]] = {
     **dict.fromkeys(COUNTS, _count),
+    **dict.fromkeys(("pp", "vpp"), _chunks),
     **dict.fromkeys(SWITCHES, _switch),
     **{name: _word(get_args(hints(Layout)[name])) for name in WORDS},
     "zero": _stage,

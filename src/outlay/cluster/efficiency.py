@@ -28,6 +28,11 @@ def peak_rate(accelerator: Accelerator, precision: str) -> float:
     return rate
 
 
+def counted_rate(accelerator: Accelerator, precision: str) -> float:
+    """FLOP/s that utilisation is over: the precision's, or the half precision's where a rule refuses the precision."""
+    return peak_rate(accelerator, precision) or accelerator.bf16_flops or accelerator.fp16_flops
+
+
 def rates(accelerator: Accelerator, precision: str, attention_share: float, elementwise: float) -> Rates:
     """The achieved rates; `attention_share` > 0 replaces what the accelerator's fused attention reaches."""
     half = accelerator.bf16_flops or accelerator.fp16_flops

@@ -129,6 +129,21 @@ def _covers(other: Stage, stage: Stage) -> bool:
     return more and bool(other.unevenness >= stage.unevenness)
 
 
+def distinct(codes: "np.ndarray[Any, np.dtype[np.intp]]") -> tuple[Any, Any]:
+    """Where each distinct code from 0 on stands first, in order of the codes, and which of them each element is.
+
+    As `np.unique`, without sorting.
+    """
+    seen = np.zeros(int(codes.max(initial=0)) + 1, int)
+    seen[codes] = 1
+    present = np.flatnonzero(seen)
+    seen[present] = np.arange(present.size)
+    index = seen[codes]
+    first = np.empty(present.size, int)
+    first[index[::-1]] = np.arange(codes.size)[::-1]
+    return first, index
+
+
 def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:
     """The stages among which the worst one is, first and last at the ends; arrays where `pp` or `vpp` are arrays."""
     pp, vpp, folded = np.broadcast_arrays(layout.pp, layout.vpp, layout.folded)
@@ -136,8 +151,9 @@ def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple
         split = tuple(layout.split or ())
         return _candidates(model, int(layout.pp), int(layout.vpp), split, counts_ends, bool(folded))
     wide = 2 * int(vpp.max(initial=0)) + 2  # one whole number a pipeline sorts faster than three columns
-    codes, index = np.unique((pp * wide + 2 * vpp + folded).astype(int).ravel(), return_inverse=True)
-    pipelines = [(code // wide, code % wide // 2, code % 2) for code in codes.tolist()]
+    codes = (pp * wide + 2 * vpp + folded).astype(int).ravel()
+    first, index = distinct(codes)
+    pipelines = [(code // wide, code % wide // 2, code % 2) for code in codes[first].tolist()]
     found = [_candidates(model, p, v, (), counts_ends, bool(f)) for p, v, f in pipelines]
     most = max(map(len, found))
     padded = [_padded(each, most, len(model.blocks)) for each in found]

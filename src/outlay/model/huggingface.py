@@ -32,6 +32,7 @@ def read_config(source: Source, *, family: str | None = None, part: str | None =
     `family` reads the file as that family whatever it says (`--as`); `part` is the dotted path of the language model
     in it (`--part`). Every fault that can be found is in the one InputError.
     """
+    _texts(family=family, part=part)
     top = load(source)
     inner, path = language_model(top, family, part)
     kind, notes = family_of(top, inner, family)
@@ -39,6 +40,19 @@ def read_config(source: Source, *, family: str | None = None, part: str | None =
     facts = reading.facts(hint=_hint(top, inner))
     notes += [*reading.notes, *_remarks(top, inner, path, facts, kind)]
     return _model(name or _name(source) or kind, kind, facts, notes)
+
+
+def _texts(**given: object) -> None:
+    """Refuse a family or a part that is not a text."""
+    wrong = {name: value for name, value in given.items() if value is not None and not isinstance(value, str)}
+    rule = "family and part are texts"
+    if wrong:
+        raise InputError(
+            *(
+                Fault("MOD008", f"{name} is not a text", rule, quoted(value), f'{name}="llama"')
+                for name, value in wrong.items()
+            )
+        )
 
 
 def _model(name: str, kind: str, facts: Facts, notes: list[str]) -> Model:
@@ -62,7 +76,9 @@ def load(source: Source) -> Mapping[str, Any]:
         return _parsed(source.encode("utf-8", "surrogatepass"), "config.json")
     if isinstance(source, str | os.PathLike):
         return _from_file(os.fsdecode(source))
-    raise InputError(_not_json("config.json", f"the top level is {type(source).__name__}"))
+    rule = "a model is a name from the catalogue, a path, the text of a config.json, or its object as a mapping"
+    got, fix = f"a {type(source).__name__}: {quoted(source)}", 'load_model("llama-3.1-8b")'
+    raise InputError(Fault("MOD002", "this is no model", rule, got, fix))
 
 
 def _from_file(path: str) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from ..layer import ModelCosts, model_costs
 from ..layout.axes import Layout, joined
 from ..layout.case import Case
 from ..layout.predicates import longest_stage
-from ..layout.stages import candidates, chunk_sizes, whole
+from ..layout.stages import candidates, chunk_sizes, distinct, whole
 from ..memory.peak import peak
 from ..schedule.laws import among
 from ..stage import stage_costs
@@ -61,13 +61,24 @@ class Hoisted:
         return costs
 
 
+def numbered(values: Array) -> tuple[int, Array]:
+    """How many distinct values there are, and a number from 0 on for each: one comparison a value, for a few values."""
+    place, left, size = np.zeros(values.shape, int), np.ones(values.shape, bool), 0
+    while left.any():
+        here = values == values[np.argmax(left)]
+        place[here] = size
+        left &= ~here
+        size += 1
+    return size, place
+
+
 def hoist(case: Case, rows: Layout) -> Hoisted:
     """Walk the inventory once, over the distinct combinations among the rows."""
     code = np.asarray(rows.apart, int) if case.model.tied else np.zeros(np.shape(rows.tp), int)
     for name in OF_COSTS:
-        values, place = np.unique(getattr(rows, name), return_inverse=True)
-        code = code * values.size + place  # one whole number a combination sorts faster than many columns
-    _, first, index = np.unique(code, return_index=True, return_inverse=True)
+        size, place = numbered(np.broadcast_to(getattr(rows, name), code.shape))
+        _, code = distinct(code * size + place)  # stays small: combinations that occur
+    first, index = distinct(code)
     table = model_costs(case.model, case.job, case.cluster, taken(rows, first), case.engine)
     return Hoisted(mapped(table, single), index)
 

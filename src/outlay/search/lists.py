@@ -17,7 +17,7 @@ from .blocks import hoist
 from .rows import taken
 
 Floats = NDArray[np.float64]
-ROWS = 16_000  # of a block: its arrays stay in the cache
+ROWS = 8_000  # of a block: its arrays stay in the cache
 
 
 def count_list(case: Case, layouts: Layout, rows: int = ROWS) -> tuple[Floats, Floats]:

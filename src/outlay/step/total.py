@@ -31,22 +31,26 @@ def forward_seconds(stage: StageCosts, case: Case) -> Seconds:
     return kernels + stage.context_forward + stage.expert_forward + tensor_forward(stage, case)
 
 
-def idle_parts(whole: StageCosts, case: Case) -> Count:
-    """What the other stages' work is divided by where it idles: by the schedule, from the model's passes F, B and W."""
+def idle_parts(passes: Seconds, whole: StageCosts, case: Case) -> Count:
+    """What the other stages' work is divided by where it idles: by the schedule, from the model's passes F, B and W.
+
+    `passes` is all of them, through the whole model.
+    """
     forward: Seconds = forward_seconds(whole, case)
-    inputs: Seconds = pass_seconds(whole, case) - forward - whole.weight_gradients
+    inputs: Seconds = passes - forward - whole.weight_gradients
     return case.schedule.parts(forward, inputs, whole.weight_gradients, case.layout.pp, case.layout.vpp)
 
 
 def idle_share(whole: StageCosts, case: Case) -> Share:
     """Idle share of a pipeline of equal stages."""
-    parts: Count = idle_parts(whole, case)
+    parts: Count = idle_parts(pass_seconds(whole, case), whole, case)
     return schedule_share(case.layout.pp, parts, case.micro_batches)
 
 
 def idle_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
     """Idle time of the slowest stage in one step, with the stages as they are."""
-    return fill_and_drain(pass_seconds(whole, case), slowest_pass(stages, case), idle_parts(whole, case))
+    passes: Seconds = pass_seconds(whole, case)
+    return fill_and_drain(passes, slowest_pass(stages, case), idle_parts(passes, whole, case))
 
 
 def slowest_pass(stages: Stages, case: Case) -> Seconds:
@@ -85,9 +89,10 @@ def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
     """
     slowest: Seconds = slowest_pass(stages, case)
     message: Seconds = message_seconds(case)
+    passes: Seconds = pass_seconds(whole, case)
     return total(
         work=case.micro_batches * slowest,
-        idle=fill_and_drain(pass_seconds(whole, case), slowest, idle_parts(whole, case)),
+        idle=fill_and_drain(passes, slowest, idle_parts(passes, whole, case)),
         sends=message * case.schedule.hops(case.layout.pp, case.layout.vpp, case.micro_batches),
         overhead=case.engine.step_seconds,
         data=exposed_data(slowest_data(stages, case), slowest, case),

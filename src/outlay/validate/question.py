@@ -5,6 +5,7 @@ from functools import cache
 from math import ceil
 from typing import Any
 
+from ..bill import MOST_CHUNKS
 from ..cluster.accelerator import Cluster
 from ..cluster.catalogue import cluster
 from ..errors import quoted
@@ -15,8 +16,6 @@ from . import words
 from .read import LAYERS_A_CHUNK, Run, Skip
 from .shapes import model_of
 from .table import Source, accelerator_of, refused
-
-MOST_CHUNKS = 10_000  # of a pipeline: beyond any that exists, and small enough to deal layers to
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def lines(validation: Validation, width: int = 100) -> list[str]:
     text += _skipped(validation, width)
     text += _worst(validation, width)
     text += [f"note: {note}" for note in validation.notes]
-    return [line[:width].rstrip() for line in text]
+    return [_cut(line[:width], width).rstrip() for line in text]
 
 
 def _answer(validation: Validation) -> list[str]:

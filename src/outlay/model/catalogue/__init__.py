@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Fault, InputError, nearest, quoted
-from ..huggingface import read_config
+from ..huggingface import Source, read_config
 from ..model import Model
 
 
@@ -59,12 +59,17 @@ def load(name: str, *, family: str | None = None, part: str | None = None) -> Mo
 
 
 def find(
-    text: str, *, stdin: str | bytes | None = None, family: str | None = None, part: str | None = None
+    text: Source, *, stdin: str | bytes | None = None, family: str | None = None, part: str | None = None
 ) -> Model:  # fmt: skip
     """The model that a user means: `-` (the text given as stdin), a config.json or its folder, or a catalogue name.
 
-    A path wins over a name of the catalogue only if it holds a separator or ends in .json.
+    A text is a path rather than a name of the catalogue only if it holds a separator or ends in .json; a Path is always
+    one. A mapping is the object in a config.json, and bytes are its text.
     """
+    if isinstance(text, os.PathLike):
+        return _from_path(os.fsdecode(text), family, part)
+    if not isinstance(text, str):
+        return read_config(text, family=family, part=part)
     if text == "-":
         return _from_stdin(stdin, family, part)
     explicit = text.lower().endswith(".json") or os.sep in text or (os.altsep or os.sep) in text
