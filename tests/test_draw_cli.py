@@ -358,3 +358,14 @@ def test_the_schema_of_a_bubble_holds_when_it_is_simulated(capsys: pytest.Captur
         assert faults(OUTPUT_SCHEMAS["bubble"](), found) == []
     run = found["bubble"]["simulated"]
     assert run["step_seconds"] * (1 - run["share"]) == pytest.approx(8 * 0.03)  # the work of every rank
+
+
+def test_an_overlapped_pair_has_a_time_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """DualPipeV whose pairs gain nothing idles (P - 1)(2f + b - w) in chunk times: 3 x (2 x 10 + 10 - 5) ms."""
+    passes = "--forward 20ms --input-gradient 20ms --weight-gradient 10ms"
+    asked = f"draw --schedule dualpipe_v --pp 4 --micro-batches 8 {passes}"
+    idle = []
+    for more in ("", " --pair 50ms", " --pair 30ms"):
+        assert main((asked + more).split()) == 0
+        idle.append(capsys.readouterr().out.splitlines()[1].split(" of a ")[0].strip())
+    assert idle == ["75.0 ms", "75.0 ms", "25.0 ms to 45.0 ms"]

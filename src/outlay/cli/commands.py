@@ -61,6 +61,7 @@ DRAWN = (
     *AMOUNTS[4:6],
     Flag("input_gradient", ("--input-gradient",), "gradient of its inputs, where the two are timed apart: 10ms"),
     Flag("weight_gradient", ("--weight-gradient",), "gradient of its weights: 10ms"),
+    Flag("pair", ("--pair",), "a forward and a backward pass run together, in DualPipe: 25ms; default: their sum"),
     Flag("latency", ("--latency",), "from the end of a pass to its message at the next rank: 1ms"),
     Flag(
         "times",

@@ -18,7 +18,8 @@ TICK = 1e-9  # seconds: whole nanoseconds repeat exactly
 LARGEST_FILE = 2**28  # bytes
 FEW = 300_000  # passes that are always simulated one by one; of a longer step the steady state is left out
 MOST_PASSES = 2**22  # forward and backward passes that are simulated one by one
-COLUMNS = ("forward", "backward", "input_gradient", "weight_gradient", "recompute", "send", "gather", "reduce")
+OTHERS = ("pair", "recompute", "send", "gather", "reduce")
+COLUMNS = ("forward", "backward", "input_gradient", "weight_gradient", *OTHERS)
 SIZES = {"pp": "--pp", "micro_batches": "--micro-batches", "vpp": "--vpp"}
 BOTH = {"forward", "backward"}, {"forward", "input_gradient", "weight_gradient"}
 HALVES = "each gradient is taken as half of --backward where the two run apart"
@@ -161,24 +162,27 @@ def _durations(given: Given, depth: int, share: float, faults: Faults) -> tuple[
     """Durations in ticks, the tick, and what was assumed. `share` of a rank's work is one virtual stage."""
     said = {name: given.text(name) for name in FLAGS}
     read = {name: seconds(text, FLAGS[name], faults) or 0.0 for name, text in said.items() if text is not None}
-    latency = given.text("latency")
+    latency, together = given.text("latency"), given.text("pair")
+    pair = seconds(together, "--pair", faults) or 0.0 if together is not None else 0.0
     send = seconds(latency, "--latency", faults) or 0.0 if latency is not None else 0.0
     if given.text("times") is not None:
-        if read:
+        if read or pair:
             rule = "--times gives the durations of every stage"
-            faults.add(_together(rule, [FLAGS[name] for name in read] + ["--times"]))
+            faults.add(_together(rule, [FLAGS[name] for name in read] + ["--pair"] * bool(pair) + ["--times"]))
         text = faults.attempt(text_of, given.text("times"), "--times")
         rows = None if text is None else faults.attempt(read_times, text)
         return (_seconds(rows, send).in_ticks(TICK), TICK, ()) if rows else NOTHING
     if not read:
         if latency is not None:
             faults.add(_together("--latency is a time, so it needs the times of the passes", ["--latency"]))
+        if together is not None:
+            faults.add(_together("--pair is a time, so it needs the times of the passes", ["--pair"]))
         note = "times are in F, one forward pass of a stage: a backward pass is taken as 2 F, half of it each gradient"
         return Times(1, 1, 1), 0.0, (note,)
     if set(read) not in BOTH:
         faults.add(_together("a backward pass whole, or its two gradients", [FLAGS[name] for name in read]))
         return NOTHING
-    rows = {name: [value * share] * depth for name, value in read.items()}
+    rows = {name: [value * share] * depth for name, value in (read | ({"pair": pair} if pair else {})).items()}
     notes = (HALVES,) if "backward" in read else ()
     return _seconds(rows, send).in_ticks(TICK), TICK, notes
 
@@ -221,7 +225,7 @@ def read_times(text: str) -> dict[str, list[float]]:
     known = [head for head in heads if head in COLUMNS]
     faults = []
     rule = "a row a stage under forward, backward (or input_gradient, weight_gradient)"
-    rule += "; also recompute, send, gather, reduce"
+    rule += f"; also {', '.join(OTHERS)}"
     if not any(both <= set(known) for both in BOTH) or {"backward", "input_gradient"} <= set(known) or len(table) < 2:
         fix = "forward,backward"
         faults.append(
