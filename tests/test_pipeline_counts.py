@@ -168,3 +168,12 @@ def test_a_precision_that_is_not_there_is_counted_over_the_one_that_is() -> None
 def test_no_engine_is_a_fault_and_not_a_traceback() -> None:
     with pytest.raises(InputError, match="no engine is called"):
         count(LLAMA, Job(4096, 8), NODES, Layout(), engine=None)  # type: ignore[arg-type]
+
+
+def test_activations_of_unequal_chunks_are_a_bound_and_not_called_exact() -> None:
+    def activations(**split: object) -> str:
+        bill = bill_of("2xh100-sxm", pp=2, vpp=2, batch=8, **split)
+        return next(item.kind for item in bill.memory.items if item.name == "activations")
+
+    assert activations() == "exact"
+    assert activations(split=(14, 6, 6, 6)) == "modelled"

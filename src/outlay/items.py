@@ -97,10 +97,17 @@ def _buffers(allocated: float, case: Case) -> Item:
     return Item("buffers", value, "modelled", least, most, "assumed")
 
 
+def _held(name: str, value: float, stage: StageCosts) -> Item:
+    """An exact part; where a stage's chunks are unequal, its activations are a bound: all chunks as the largest."""
+    if name == "activations" and stage.unevenness > 1:
+        return Item(name, value, "modelled", value / float(stage.unevenness), value, "assumed")
+    return Item(name, value)
+
+
 def memory_items(stage: StageCosts, case: Case) -> tuple[Item, ...]:
     """The parts of one stage's peak; they add up to it."""
     named = parts(held_state, stage, case) | parts(held_activations, stage, case)
-    shown = [*(Item(name, float(value)) for name, value in named.items()), _buffers(sum(named.values()), case)]
+    shown = [*(_held(name, float(value), stage) for name, value in named.items()), _buffers(sum(named.values()), case)]
     return tuple(
         item for item in shown if item.value or item.name in ("weights", "gradients", "optimizer", "activations")
     )
