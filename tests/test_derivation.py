@@ -791,13 +791,12 @@ def test_a_formula_right_in_its_units_passes() -> None:
     chip = with_units(Chip(), {"launch": "s"})
     linked = with_units(Axes(), {"bandwidth": "B/s"})
 
-    result_units(roofline, 1e9, 1e6, chip)
-    result_units(ring, 14e9, linked, chip)
-    result_units(bubble, 8, 32)
-    result_units(paged, 1e9, 4096)
-    result_units(exposed, 16, 0.1, 0.12, 0.08)
-    result_units(layer, (Linear("up"), Row("norm")), Axes(), sizes(Axes()))
-    result_units(Linear("up").params, sizes(Axes()))
+    right = (
+        (roofline, 1e9, 1e6, chip), (ring, 14e9, linked, chip), (bubble, 8, 32), (paged, 1e9, 4096),
+        (exposed, 16, 0.1, 0.12, 0.08), (layer, (Linear("up"), Row("norm")), Axes(), sizes(Axes())),
+        (Linear("up").params, sizes(Axes())),
+    )  # fmt: skip
+    assert [result_units(*each) for each in right] == [None] * len(right)  # else it raises
     result_units(Axes.ranks, Axes())
 
 

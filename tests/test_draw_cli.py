@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import json
 import os
 import re
 import sys
@@ -13,25 +12,13 @@ import pytest
 
 from outlay.cli.main import main
 from outlay.show.schema import OUTPUT_SCHEMAS
+from test_cli import answer, run
 from test_diagram import read_trace
 from test_json import faults
 
 SMALL = ["draw", "--pp", "4", "--micro-batches", "8"]
 TIMED = [*SMALL, "--forward", "10ms", "--backward", "20ms"]
 MODEL = ["draw", "llama-3.1-70b", "--on", "64xh100-sxm", "--tp", "8", "--pp", "4", "--seq", "8192", "--batch", "64"]
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command."""
-    code = main(list(words))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
-    """The JSON object that a command prints."""
-    main([*words, "--json"])
-    return json.loads(capsys.readouterr().out)
 
 
 def codes(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -369,3 +356,11 @@ def test_an_overlapped_pair_has_a_time_of_its_own(capsys: pytest.CaptureFixture[
         assert main((asked + more).split()) == 0
         idle.append(capsys.readouterr().out.splitlines()[1].split(" of a ")[0].strip())
     assert idle == ["75.0 ms", "75.0 ms", "25.0 ms to 45.0 ms"]
+
+
+def test_a_model_is_drawn_in_the_rounds_of_its_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    """10 micro-batches on 4 ranks: PyTorch takes two rounds of 5, which Megatron-LM refuses."""
+    asked = ["llama-3.1-8b", "--on", "4xh100-sxm", "--pp", "4", "--vpp", "2", "--seq", "4096", "--batch", "10"]
+    code, out, _ = run(capsys, "draw", *asked, "--engine", "fsdp2")
+    assert code == 0 and "in flight at the peak, in micro-batches: 6, 5, 4, 3" in out
+    assert main(["draw", *asked]) == 1

@@ -178,7 +178,7 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
         assumptions=(
             *assumptions,
             *_hosted(case, owned.total),
-            *(f"{figure}: recalled, not read from its source" for figure in cluster.unverified),
+            *_recalled(cluster),
         ),
         conventions=conventions_of(case),
     )

@@ -9,7 +9,7 @@ from .layout.case import Case
 from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
 from .memory.states import state_bytes
 from .reading import parts
-from .schedule.bubble import slots_held, useful_slots
+from .schedule.bubble import schedule_slots, useful_slots
 from .stage import StageCosts
 from .step.overlap import exposed_data
 from .step.total import (
@@ -227,7 +227,7 @@ def bubble_of(stages: Stages, whole: StageCosts, case: Case) -> Bubble:
     """The bubble of one layout: its share exact in slots of equal stages, its seconds those of the stages at hand."""
     pp, vpp, micro_batches = case.layout.pp, case.layout.vpp, case.micro_batches
     share = float(idle_share(whole, case))
-    held = float(slots_held(pp, vpp, micro_batches, idle_parts(pass_seconds(whole, case), whole, case)))
+    held = float(schedule_slots(pp, vpp, micro_batches, idle_parts(pass_seconds(whole, case), whole, case)))
     return Bubble(
         share=share,
         span_share=share,

@@ -7,18 +7,16 @@ from .layer import model_costs
 from .layout.case import Case
 from .layout.stages import every_chunk
 from .memory.activations import recomputed_share
-from .schedule.orders import order, rounds
+from .schedule.orders import order_in_rounds
 from .schedule.passes import Order
 from .schedule.steady import simulate_long
 from .schedule.timeline import Timeline
-from .schedule.times import Times
+from .schedule.times import TICK, Times
 from .stage import StageCosts, stage_costs
 from .step.compute import recompute_seconds
 from .step.overlap import exposed_data
 from .step.total import forward_seconds, pass_seconds, slowest_data, slowest_optimizer, slowest_pass
 from .step.traffic import message_seconds
-
-TICK = 1e-9  # whole ticks repeat exactly, so that a steady state need not be run
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,8 @@ def _again(chunk: StageCosts, case: Case) -> float:
 
 def order_of(case: Case, micro_batches: int) -> Order:
     """The order that the engine runs for so many micro-batches."""
-    name, pp, vpp = str(case.layout.schedule), int(case.layout.pp), int(case.layout.vpp)
-    size = rounds(pp, micro_batches) if name == "interleaved" and case.engine.even_rounds else 0
-    return order(name, pp, micro_batches, vpp, size)
+    at = case.layout
+    return order_in_rounds(str(at.schedule), int(at.pp), micro_batches, int(at.vpp), case.engine.even_rounds)
 
 
 def simulated(loaded: Loaded) -> Simulated:

@@ -5,11 +5,12 @@ from dataclasses import replace
 from ..bill import Bill
 from ..errors import Fault, InputError, quoted
 from ..schedule.timeline import Timeline, simulate
+from ..schedule.times import TICK
 from ..show.diagram import Chart
 from .files import STDOUT, check, write
 from .flags import Given
 from .output import tell
-from .passes import FEW, HALVES, MOST_PASSES, TICK, Asked, named, read_asked
+from .passes import FEW, HALVES, MOST_PASSES, Asked, named, read_asked
 from .values import Faults
 
 OUTPUTS = {"svg": "--svg", "html": "--html", "perfetto": "--perfetto", "csv": "--csv"}
@@ -98,7 +99,8 @@ def _of_a_model(given: Given) -> Asked | Bill:
         return bill
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
     layout = case.layout
-    plan = named(str(layout.schedule), int(layout.pp), int(layout.vpp), int(case.micro_batches))
+    pp, vpp, micro_batches = int(layout.pp), int(layout.vpp), int(case.micro_batches)
+    plan = named(str(layout.schedule), pp, vpp, micro_batches, case.engine.even_rounds)
     each = bill.cluster.ranks // plan.pp
     step = duration(bill.step.seconds)
     note = f"a row is one of {plan.pp} pipeline ranks, {each:,} accelerators each; of the step's {step} the passes"

@@ -1,6 +1,7 @@
 """outlay explain: a figure of a bill, a bubble without a model, or an error code."""
 
 import re
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from ..show.codes import page, pages
@@ -10,6 +11,10 @@ from ..show.text import Style, block, wrapped
 from .flags import Given
 from .output import tell
 from .values import Faults, count
+
+if TYPE_CHECKING:
+    from ..bill import Loaded
+    from ..simulated import Simulated
 
 CODE = re.compile(r"[A-Za-z]{2,4}\d{3}")
 
@@ -78,10 +83,15 @@ def _bubble(given: Given) -> int:
     return 0
 
 
+def _run(loaded: "Loaded") -> "Simulated":
+    from ..simulated import simulated
+
+    return simulated(loaded)
+
+
 def _quantity(given: Given, name: str) -> int:
     from ..bill import case_of, countable, load
     from ..ladder import derive, find_quantity, rungs
-    from ..simulated import simulated
     from .question import read_question
 
     faults = Faults()
@@ -94,7 +104,7 @@ def _quantity(given: Given, name: str) -> int:
     bill = question.bill()
     case, _ = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)
     loaded = load(countable(case))
-    run = simulated(loaded) if given.on("simulate") and not bill.violations else None
+    run = _run(loaded) if given.on("simulate") and not bill.violations else None
     step, ladder = derive(name, loaded), rungs(name, loaded, run)
 
     def lines(style: Style) -> list[str]:

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from ..errors import Fault, InputError, quoted
 from ..schedule.passes import Order
-from ..schedule.times import Times
+from ..schedule.times import TICK, Times
 from .flags import Given
 from .values import SECONDS, Faults, count, number, seconds
 
-TICK = 1e-9  # seconds: whole nanoseconds repeat exactly
 LARGEST_FILE = 2**28  # bytes
 FEW = 300_000  # passes that are always simulated one by one; of a longer step the steady state is left out
 MOST_PASSES = 2**22  # forward and backward passes that are simulated one by one
@@ -81,9 +80,9 @@ def read_asked(given: Given) -> Asked:
 # --- the order ------------------------------------------------------------------------------------------------------
 
 
-def named(name: str, pp: int, vpp: int, micro_batches: int) -> Plan:
-    """A schedule by its name. Raises InputError for a name that is not one."""
-    from ..schedule.orders import facts, order
+def named(name: str, pp: int, vpp: int, micro_batches: int, even: bool = False) -> Plan:
+    """A schedule by its name, interleaved in equal rounds if `even`. Raises InputError for a name that is not one."""
+    from ..schedule.orders import facts, order_in_rounds
 
     known = facts(name)
     vpp = 2 if known.chunks == "two" else vpp
@@ -96,7 +95,7 @@ def named(name: str, pp: int, vpp: int, micro_batches: int) -> Plan:
             rule = f"a step whose steady state does not repeat is followed up to {MOST_PASSES:,} passes"
             got = f"{name}, pp {pp}, vpp {vpp}, {wanted:,} micro-batches: {passes:,} passes"
             raise InputError(Fault("DRW003", "the step is too long to follow", rule, got, "fewer --micro-batches"))
-        return order(name, pp, wanted, vpp)
+        return order_in_rounds(name, pp, wanted, vpp, even)
 
     return Plan(name, pp, vpp, micro_batches, depth, make)
 

@@ -150,7 +150,7 @@ def candidates(model: Model, layout: Layout, counts_ends: bool = False) -> tuple
     if pp.ndim == 0:
         split = tuple(layout.split or ())
         return _candidates(model, int(layout.pp), int(layout.vpp), split, counts_ends, bool(folded))
-    wide = 2 * int(vpp.max(initial=0)) + 2  # one whole number a pipeline sorts faster than three columns
+    wide = 2 * int(vpp.max(initial=0)) + 2  # of a pipeline: one whole number
     codes = (pp * wide + 2 * vpp + folded).astype(int).ravel()
     first, index = distinct(codes)
     pipelines = [(code // wide, code % wide // 2, code % 2) for code in codes[first].tolist()]

@@ -33,7 +33,7 @@ def held_slots(pp: Count, vpp: Count, micro_batches: Count) -> Count:
     return pp * (vpp * micro_batches + pp - 1)
 
 
-def slots_held(pp: Count, vpp: Count, micro_batches: Count, parts: Count) -> Count:
+def schedule_slots(pp: Count, vpp: Count, micro_batches: Count, parts: Count) -> Count:
     """Slots that are held by any schedule here: P ranks for v M + (P - 1) v/k slots each; not whole where k is not."""
     return pp * (vpp * micro_batches + (pp - 1) * (vpp / parts))
 

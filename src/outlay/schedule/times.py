@@ -17,6 +17,7 @@ from ..errors import Fault, InputError, quoted
 Durations: TypeAlias = float | Sequence[float]
 Numbers: TypeAlias = NDArray[Any]  # int64 or float64
 
+TICK = 1e-9  # seconds: in whole nanoseconds a steady state repeats exactly
 MOST_TICKS = 2**53  # up to here whole numbers and floats say the same
 
 

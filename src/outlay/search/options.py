@@ -14,9 +14,7 @@ from ..layout.predicates import longest_stage
 from .space import Space
 
 Array = NDArray[Any]
-AXES = (
-    6  # recompute, overlap_tp, zero with its shard group, offload, overlap_dp; rows last, so that inner loops are long
-)
+AXES = 6  # recompute, overlap_tp, zero and its shard group, offload, overlap_dp; rows last, for long inner loops
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from .one_f_one_b import ONE_F_ONE_B
 from .zbv import ZBV
 from .zero_bubble import INTERLEAVED_ZB, ZB_H1, ZB_H2
 
-__all__ = ["OrderFacts", "facts", "names", "order", "rounds"]
+__all__ = ["OrderFacts", "facts", "names", "order", "order_in_rounds", "rounds"]
 
 _ALL = (GPIPE, ONE_F_ONE_B, INTERLEAVED, LOOPED_BFS, INTERLEAVED_ZB, ZB_H1, ZB_H2, ZBV, DUALPIPE, DUALPIPE_V)
 _SCHEDULES = {schedule.facts.name: schedule for schedule in _ALL}
@@ -42,6 +42,11 @@ def order(name: str, pp: int, micro_batches: int, vpp: int = 1, group: int = 0) 
     if schedule.facts.placement == "loop":
         return Order(name, ranks, pp * vpp, micro_batches, loop(pp))
     return Order(name, ranks, 2 * pp, micro_batches, folded(pp), schedule.facts.copies)
+
+
+def order_in_rounds(name: str, pp: int, micro_batches: int, vpp: int, even: bool) -> Order:
+    """The order as an engine runs it: `even` interleaves in PyTorch's equal rounds, else groups are the schedule's."""
+    return order(name, pp, micro_batches, vpp, rounds(pp, micro_batches) if even and name == "interleaved" else 0)
 
 
 def _schedule(name: str) -> Schedule:
