@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
+from mutated_configs import check_mutated, mutated_configs
 from outlay.model.huggingface import read_config
 from test_huggingface import CONFIGS, DEEPSEEK, LLAMA, codes, faults, llama
 
@@ -130,7 +132,8 @@ def test_key_value_heads_divide_the_attention_heads() -> None:
 
 def test_a_token_is_not_sent_to_more_experts_than_there_are() -> None:
     assert codes(DEEPSEEK | {"num_experts_per_tok": 9}) == ["MOD006"]
-    assert read_config(DEEPSEEK | {"num_experts_per_tok": 8}).blocks[-1].feed_forward.active == 8
+    experts = read_config(DEEPSEEK | {"num_experts_per_tok": 8}).blocks[-1].experts
+    assert experts and experts.active == 8
 
 
 def test_layer_types_name_every_layer_and_only_known_kinds() -> None:
@@ -174,3 +177,12 @@ def test_a_text_of_the_user_is_shown_escaped_and_short() -> None:
 
     assert "\x1b" not in fault.what + fault.got
     assert len(fault.what) < 100
+
+
+# --- real files, changed ----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300)
+@given(mutated_configs())
+def test_a_real_config_that_is_changed_is_a_model_or_a_refusal_that_names_a_field(config: dict[str, Any]) -> None:
+    check_mutated(config)

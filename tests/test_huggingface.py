@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from closed_forms import model_parameters
 from outlay.errors import Fault, InputError
 from outlay.model.families import FAMILIES, FIELDS
 from outlay.model.huggingface import read_config
+from outlay.undivided import parameters
 
 CONFIGS = Path(__file__).parent / "configs"
 LLAMA: dict[str, Any] = {
@@ -58,7 +58,7 @@ def test_a_path_a_folder_a_text_bytes_and_a_dict_give_the_same_model(tmp_path: P
     models = [read_config(source, name="x") for source in sources]
 
     assert all(model == models[0] for model in models)
-    assert model_parameters(models[0]) == 70_553_706_496
+    assert parameters(models[0]).total == 70_553_706_496
 
 
 def test_a_model_is_named_after_its_file_or_its_folder(tmp_path: Path) -> None:
@@ -89,15 +89,16 @@ def test_a_head_dim_absent_takes_the_number_of_the_class_where_it_has_one() -> N
 
 def test_the_intermediate_size_is_the_width_of_an_expert_in_mixtral_and_gpt_oss() -> None:
     for kind in ("mixtral", "gpt_oss"):
-        part = read_config(llama(model_type=kind)).blocks[0].feed_forward
-        assert (part.width, part.expert_width) == (0, 96)
+        block = read_config(llama(model_type=kind)).blocks[0]
+        assert block.feed_forward is None
+        assert block.experts and block.experts.expert_width == 96
 
 
 def test_gpt_oss_slides_every_other_layer_from_the_first() -> None:
     model = read_config(CONFIGS / "gpt-oss-20b.json")
 
     assert [model.blocks[kind].attention.window for kind in model.pattern] == [128, 0] * 12
-    assert [block.name for block in model.blocks] == ["sliding-moe", "full-moe"]
+    assert [block.name for block in model.blocks] == ["sliding", "full"]
 
 
 def test_olmo3_without_a_list_slides_three_layers_of_four() -> None:
@@ -132,7 +133,7 @@ def test_deepseek_begins_with_dense_layers_and_sums_its_shared_experts() -> None
     model = read_config(DEEPSEEK | {"n_shared_experts": 2, "moe_intermediate_size": 40, "first_k_dense_replace": 1})
 
     assert [model.blocks[kind].name for kind in model.pattern] == ["dense", "moe", "moe", "moe"]
-    assert model.blocks[1].feed_forward.shared_width == 80
+    assert model.blocks[1].experts and model.blocks[1].experts.shared_width == 80
 
 
 def test_latent_attention_without_a_query_rank_projects_straight_from_the_hidden_vector() -> None:
@@ -230,13 +231,13 @@ def test_a_part_can_be_named() -> None:
 def test_mimo_and_kimi_are_read_as_the_families_they_share_layers_with() -> None:
     mimo = read_config(CONFIGS / "mimo-7b.json")
 
-    assert (mimo.family, model_parameters(mimo)) == ("qwen2", 7_622_619_136)
+    assert (mimo.family, parameters(mimo).total) == ("qwen2", 7_622_619_136)
     assert any("mimo" in note for note in mimo.notes)
     assert read_config(CONFIGS / "kimi-k2.5.json").family == "deepseek_v3"
 
 
 def test_an_unknown_type_is_refused_with_a_near_one_and_a_way_out() -> None:
-    (fault,) = faults(CONFIGS / "dbrx-132b-nxd.json")
+    (fault,) = faults(llama(model_type="unheard_of"))
     assert fault.code == "MOD003"
     assert "--as llama" in fault.fix
 

@@ -1,13 +1,16 @@
 """What transformers builds: parameters of a config's model on the meta device, tied ones once, buffers never."""
 
+import csv
+import json
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.utils import logging
 
 from outlay.model.families import RENAMED, WRAPPERS
@@ -20,9 +23,26 @@ def parameters_built(config: dict[str, Any]) -> int:
     kind, fields = text_fields(config)
     # A padding token outside the vocabulary is refused by the class; which one it is changes no count.
     settings = AutoConfig.for_model(kind, **{"pad_token_id": 0, **fields})
+    if type(settings) not in AutoModelForCausalLM._model_mapping:
+        return _built_inside(config["model_type"], settings, fields)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(settings)
     return sum(weight.numel() for weight in model.parameters())
+
+
+def _built_inside(kind: str, settings: Any, fields: dict[str, Any]) -> int:
+    """The same of a language model that has a class inside its wrapper alone; a flat file is the wrapper's text."""
+    wrapper = kind if kind in WRAPPERS else next(name for name, held in WRAPPERS.items() if held.text == kind)
+    text = fields if settings.model_type == wrapper else settings
+    tied = fields.get("tie_word_embeddings", getattr(settings, "tie_word_embeddings", False))
+    whole = AutoConfig.for_model(THINKERS.get(wrapper, wrapper), text_config=text, tie_word_embeddings=tied)
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(whole)
+    beside = ("visual", "vision", "audio", "projector")
+    return sum(weight.numel() for name, weight in model.named_parameters() if not any(part in name for part in beside))
+
+
+THINKERS = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_moe_thinker"}
 
 
 def text_fields(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -30,6 +50,8 @@ def text_fields(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     part = config.get("text_config", config)
     fields = {key: value for key, value in part.items() if key not in DROPPED}
     kind = part["model_type"]
+    if kind == "dbrx":  # the class needs it, and it changes no count
+        fields["attn_config"] = {"rope_theta": 1e4} | fields["attn_config"]
     if part is not config:
         wrapper = WRAPPERS[config["model_type"]]
         fields["tie_word_embeddings"] = config.get("tie_word_embeddings", wrapper.tied)
@@ -39,10 +61,23 @@ def text_fields(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 DROPPED = {"model_type", "auto_map", "quantization_config", "rope_scaling", "rope_parameters", "pad_token_id"}
 
 
-def class_default(kind: str, keys: tuple[str, ...]) -> Any:
-    """What a class takes for a field that a file leaves out, under any of its keys; None where it derives it."""
-    settings = type(AutoConfig.for_model(kind))
-    return next((value for key in keys if (value := getattr(settings, key, None)) is not None), None)
+def class_defaults(kind: str, keys: tuple[str, ...]) -> tuple[list[Any], list[Any]]:
+    """What a class takes for a field that a file leaves out, under any of its keys: as it stands in the class, and in
+    one that was made of nothing."""
+    made = AutoConfig.for_model(kind)
+    found = ([_at(owner, key) for key in keys] for owner in (type(made), made))
+    stands, holds = ([value for value in values if value is not None] for values in found)
+    return stands, holds
+
+
+def _at(owner: Any, key: str) -> Any:
+    """A setting, inside an object where the key has a dot; None where there is none, or one a layer."""
+    for step in key.split("."):
+        try:
+            owner = owner.get(step) if isinstance(owner, dict) else getattr(owner, step, None)
+        except Exception:  # a setting that each layer has for itself
+            return None
+    return None if isinstance(owner, property) or callable(owner) else owner
 
 
 def layer_types(kind: str, fields: dict[str, Any]) -> list[str]:
@@ -50,64 +85,32 @@ def layer_types(kind: str, fields: dict[str, Any]) -> list[str]:
     return list(AutoConfig.for_model(kind, **fields).layer_types)
 
 
+CASES: dict[str, list[dict[str, Any]]] = {}
+for row in csv.DictReader((Path(__file__).parents[1] / "families_cases.csv").read_text(encoding="utf-8").splitlines()):
+    CASES.setdefault(row["model_type"], []).append(json.loads(row["fields"]))
+
+
 def random_config(kind: str, seed: int) -> dict[str, Any]:
-    """A small config of a family: random sizes, switches that flip, keys that are sometimes left out."""
+    """A fresh small config of a family: one of its known ones with other sizes, switches flipped, layers shuffled."""
     draw = random.Random(f"{kind} {seed}")
-    heads = draw.choice([4, 8])
-    config = {"model_type": kind, "vocab_size": draw.randrange(300, 900)} | _sizes(kind, draw, heads)
-    if draw.random() < 0.5:
-        config["tie_word_embeddings"] = draw.random() < 0.5
-    for switch in SWITCHES.get(kind, ()):
-        if draw.random() < 0.6:
-            config[switch] = draw.random() < 0.5
+    known = CASES[kind]
+    config = dict(draw.choice(known)) | {"model_type": kind, "vocab_size": draw.randrange(300, 900)}
+    switches = {key for one in known for key, value in one.items() if isinstance(value, bool)}
+    for key in sorted({*switches, "tie_word_embeddings"}):
+        if draw.random() < 0.5:
+            config[key] = draw.random() < 0.5
+    for key, value in list(config.items()):
+        if key in WIDTHS and isinstance(value, int):
+            config[key] = value + 8 * draw.randrange(5)
+        if key in SHUFFLED and isinstance(value, list):
+            config[key] = draw.sample(value, len(value))
+    if config.get("qk_layernorm"):
+        config.pop("head_dim", None)  # the class builds norms of another width than its heads, which cannot run
     return config
 
 
-SWITCHES = {
-    "llama": ("attention_bias", "mlp_bias"),
-    "qwen3": ("attention_bias",),
-    "qwen3_moe": ("attention_bias",),
-    "deepseek_v2": ("attention_bias", "mlp_bias"),
-    "deepseek_v3": ("attention_bias",),
-    "gpt_oss": ("attention_bias",),
-    "gemma2": ("attention_bias",),
-    "olmo3": ("attention_bias",),
-    "gpt_neox": ("attention_bias", "use_parallel_residual"),
-}
-
-
-def _sizes(kind: str, draw: random.Random, heads: int) -> dict[str, Any]:
-    hidden, layers, width = heads * draw.choice([16, 24, 40]), draw.randrange(2, 6), 8 * draw.randrange(5, 30)
-    if kind == "gpt2":
-        inner = {"n_inner": draw.choice([None, width])}
-        return {"n_embd": hidden, "n_layer": layers, "n_head": heads, "n_positions": 64, **inner}
-    if kind == "bloom":
-        return {"hidden_size": hidden, "n_layer": layers, "n_head": heads}
-    sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
-    sizes |= {"intermediate_size": width, "max_position_embeddings": 64}
-    if kind == "gpt_neox":
-        return sizes
-    return sizes | _attention(kind, draw, heads) | _experts(kind, draw)
-
-
-def _attention(kind: str, draw: random.Random, heads: int) -> dict[str, Any]:
-    if kind.startswith("deepseek"):
-        dims = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-        return {dim: 8 * draw.randrange(1, 5) for dim in dims} | {"q_lora_rank": draw.choice([None, 24])}
-    found: dict[str, Any] = {"num_key_value_heads": draw.choice([1, 2, heads])}
-    if draw.random() < 0.6:
-        found["head_dim"] = draw.choice([16, 32])
-    return found
-
-
-def _experts(kind: str, draw: random.Random) -> dict[str, Any]:
-    if kind in ("mixtral", "gpt_oss"):
-        return {"num_local_experts": draw.choice([4, 6]), "num_experts_per_tok": 2}
-    if kind == "qwen3_moe":
-        rule = {"decoder_sparse_step": draw.choice([1, 2]), "mlp_only_layers": draw.choice([[], [1]])}
-        return {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8 * draw.randrange(3, 9), **rule}
-    if kind.startswith("deepseek"):
-        routed = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": draw.choice([1, 2])}
-        first = {"first_k_dense_replace": draw.choice([0, 1, 2]), "n_group": 1, "topk_group": 1}
-        return routed | first | {"moe_intermediate_size": 8 * draw.randrange(3, 9)}
-    return {}
+WIDTHS = {
+    "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size", "n_inner", "ffn_dim",
+    "intermediate_size_mlp", "shared_intermediate_size", "moe_shared_expert_intermediate_size",
+}  # fmt: skip
+SHUFFLED = {"layer_types", "mlp_layer_types"}

@@ -1,82 +1,25 @@
 """The fields of one config, read one by one: each value is checked, each default said, every fault kept."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Fault, InputError
-from .families import COMMON, FAMILIES, FIELDS, Facts, Family
-
-LARGEST = 10**9  # of any one width or count: far above any model, low enough that sums stay exact
-MOST_LAYERS = 100_000
-
-SPANS = ("full_attention", "sliding_attention")
+from .checks import CHECKS, FIXES, LARGEST, MOST_LAYERS, rule_of, shown
+from .families import COMMON, FAMILIES, Facts, Family
 
 _MISSING = object()
 
 
-def shown(value: object) -> str:
-    """A value of a config, safe to print: JSON without control characters, objects and lists by their length."""
-    if isinstance(value, Mapping):
-        return f"{{{len(value)} keys}}"
-    if isinstance(value, list | tuple):
-        return f"[{len(value)} items]"
-    try:
-        text = json.dumps(value)
-    except (TypeError, ValueError):
-        text = type(value).__name__
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def whole(value: object, least: int, most: int) -> int | None:
-    """A whole number inside its range, or nothing: true is not a number, and 4096.0 is 4096."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if least <= value <= most else None
-
-
-def _size(value: object, most: int) -> int | None:
-    return whole(value, 1, most)
-
-
-def _count(value: object, most: int) -> int | None:
-    return whole(value, 0, most)
-
-
-def _switch(value: object, most: int) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _share(value: object, most: int) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if number and 0 <= value <= 1 else None  # type: ignore[operator,return-value]
-
-
-def _kinds(value: object, most: int) -> tuple[str, ...] | None:
-    right = isinstance(value, list | tuple) and all(isinstance(kind, str) and kind in SPANS for kind in value)
-    return tuple(value) if right else None  # type: ignore[arg-type]
-
-
-def _numbers(value: object, most: int) -> frozenset[int] | None:
-    numbers = [whole(number, 0, most) for number in value] if isinstance(value, list | tuple) else [None]
-    return None if None in numbers else frozenset(number for number in numbers if number is not None)
-
-
-CHECKS = {"size": _size, "count": _count, "switch": _switch, "share": _share, "kinds": _kinds, "numbers": _numbers}
-
-RULES = {
-    "size": "a whole number from 1 to {most:,}",
-    "count": "a whole number from 0 to {most:,}",
-    "switch": "true or false",
-    "share": "a number from 0 to 1",
-    "kinds": 'a list of "full_attention" and "sliding_attention", one a layer',
-    "numbers": "a list of layer numbers, the first layer is 0",
-}
-
-FIXES = {"size": "4096", "count": "1", "switch": "false", "share": "0.0", "kinds": "null", "numbers": "[]"}
+def entry_at(part: Mapping[str, Any], key: str) -> Any:
+    """What stands under a key, inside an object where the key has a dot; a mark where nothing does."""
+    here: Any = part
+    for step in key.split("."):
+        if not isinstance(here, Mapping) or step not in here:
+            return _MISSING
+        here = here[step]
+    return here
 
 
 @dataclass
@@ -103,7 +46,7 @@ class Reading:
         self._settle(values)
         if self.faults:
             raise InputError(*dict.fromkeys(self.faults))
-        return Facts(**values)
+        return Facts(values)
 
     def wanted(self) -> tuple[str, ...]:
         """The fields to read; a window that is switched off is not looked at."""
@@ -115,26 +58,28 @@ class Reading:
         """What the file says of a field, else what the class takes."""
         keys = self.family.keys_of(name)
         null = self.family.may_be_null(name)
-        given = [key for key in keys if key in self.part and (null or self.part[key] is not None)]
+        held = {key: entry_at(self.part, key) for key in keys}
+        given = [key for key, got in held.items() if got is not _MISSING and (null or got is not None)]
         if not given:
             return self._default(name, keys[0])
         for other in given[1:]:
-            if shown(self.part[other]) != shown(self.part[given[0]]):
+            if shown(held[other]) != shown(held[given[0]]):
                 self._disagree(given[0], other)
-        return self._checked(name, given[0])
+        return self._checked(name, given[0], held[given[0]])
 
-    def _checked(self, name: str, key: str) -> Any:
-        got = self.part[key]
-        if got is None:
+    def _checked(self, name: str, key: str, got: Any) -> Any:
+        field = self.family.field(name)
+        if got is None or (field.kind == "size" and got in field.words):
             return None
-        kind = FIELDS[name].kind
         most = MOST_LAYERS if name == "layers" else LARGEST
-        value = CHECKS[kind](got, most)
+        value = CHECKS[field.kind](got, field, most)
         if value is not None:
             return value
-        rule = f"{key} is {RULES[kind].format(most=most)}"
-        fix = f'"{key}": {FIXES[kind] if name != "layers" else "32"}, or what the model has'
-        self.faults.append(Fault("MOD005", f"{key} cannot be used", rule, f'"{key}": {shown(got)}', fix))
+        fix = FIXES.get(field.kind) or json.dumps(field.words[0])
+        self.faults.append(Fault(
+            "MOD005", f"{key} cannot be used", f"{key} is {rule_of(field, most)}", f'"{key}": {shown(got)}',
+            f'"{key}": {fix if name != "layers" else "32"}, or what the model has',
+        ))  # fmt: skip
         return _MISSING
 
     def _default(self, name: str, key: str) -> Any:
@@ -163,7 +108,7 @@ class Reading:
     def _disagree(self, first: str, second: str) -> None:
         self._clash(
             f"{first} and {second} disagree", "two keys for the same field hold the same value",
-            f'"{first}": {shown(self.part[first])}, "{second}": {shown(self.part[second])}',
+            f'"{first}": {shown(entry_at(self.part, first))}, "{second}": {shown(entry_at(self.part, second))}',
             f"remove the one that is wrong: {first} or {second}",
         )  # fmt: skip
 
@@ -173,58 +118,80 @@ class Reading:
     def _settle(self, values: dict[str, Any]) -> None:
         """Fill what follows from other fields, and check what fields say of each other."""
         self._fill_heads(values)
-        if values.get("width", 0) is None and "hidden" in values:
-            values["width"] = 4 * values["hidden"]
-            self._derived("width", values["width"], "4 x hidden size")
+        for name, rule in ({"width": _usual_width} | dict(self.family.derived)).items():
+            if values.get(name, 0) is None and not self.faults:
+                values[name] = rule(values)
+                self._derived(name, values[name], rule.__doc__ or "")
         for name in ("query_rank", "shared_experts", "window"):
             values[name] = values.get(name) or 0
         values["trained_length"] = values.get("trained_length") or values.get("positions", 0)
-        values["dense_layers"] = values.get("dense_layers") or frozenset()
         self._check_experts(values)
-        self._check_layer_types(values)
+        self._check_lists(values)
 
     def _fill_heads(self, values: dict[str, Any]) -> None:
         heads, hidden = values.get("heads"), values.get("hidden")
-        latent = "latent_rank" in self.family.defaults
+        reads = self.family.reads()
         if heads and values.get("kv_heads") is None:
-            values["kv_heads"] = heads
-            self._derived("kv_heads", heads, "as many as attention heads")
+            rule: Callable[[Mapping[str, Any]], Any] = self.family.derived.get("kv_heads", _as_heads)
+            values["kv_heads"] = rule(values)
+            self._derived("kv_heads", values["kv_heads"], rule.__doc__ or "")
         if heads and hidden and values.get("head_dim") is None:
-            values["head_dim"] = 0 if latent else hidden // heads
+            values["head_dim"] = hidden // heads
             self._derived("head_dim", hidden // heads, "hidden size / attention heads")
-            if hidden % heads and not latent:
+            if hidden % heads and "latent_rank" not in reads:
                 self._clash(
                     f"{heads:,} attention heads do not divide the hidden size",
                     "without head_dim in the file, a head is hidden size / attention heads wide",
-                    f"{hidden:,} / {heads:,}", 'add "head_dim", or correct the number of heads',
+                    f"{hidden:,} / {heads:,}",
+                    ('add "head_dim", or ' if "head_dim" in reads else "") + "correct the number of heads",
                 )  # fmt: skip
         if heads and heads % values["kv_heads"]:
-            origin = "" if self.part.get("num_key_value_heads") is not None else f", the default of {self.kind}"
+            key = self.family.keys_of("kv_heads")[0]
+            origin = "" if self.part.get(key) is not None else f", the default of {self.kind}"
             self._clash(
                 "the key/value heads do not divide the attention heads",
                 "each key/value head serves the same number of attention heads",
-                f"{heads:,} / {values['kv_heads']:,}{origin}", f'"num_key_value_heads": {heads}, or a divisor of it',
+                f"{heads:,} / {values['kv_heads']:,}{origin}", f'"{key}": {heads}, or a divisor of it',
             )  # fmt: skip
 
-    def _derived(self, name: str, value: int, why: str) -> None:
+    def _derived(self, name: str, value: object, why: str) -> None:
         if name in self.family.defaults:
-            self.notes.append(f"{self.family.keys_of(name)[0]} {value}: {why}")
+            self.notes.append(f"{self.family.keys_of(name)[0]} {shown(value)}: {why}")
 
     def _check_experts(self, values: dict[str, Any]) -> None:
         experts, active = values.get("experts"), values.get("active")
+        if isinstance(active, tuple):
+            active = max(active)
         if experts and active and active > experts:
             self._clash(
                 "a token is sent to more experts than there are", "experts a token <= experts",
                 f"{active:,} of {experts:,}", f'"num_experts_per_tok": {experts} or less',
             )  # fmt: skip
 
-    def _check_layer_types(self, values: dict[str, Any]) -> None:
-        types, layers = values.get("layer_types"), values.get("layers")
-        if types is not None and layers and len(types) < layers:
+    def _check_lists(self, values: dict[str, Any]) -> None:
+        """A list of what each layer is has an entry for each; a longer one is cut."""
+        layers = values.get("layers")
+        for name, value in values.items():
+            if name not in self.family.reads() or not isinstance(value, tuple) or not layers or len(value) >= layers:
+                continue
+            kind = self.family.field(name).kind
+            if kind == "cycle" or (kind == "flags" and not value):
+                continue
+            key = self.family.keys_of(name)[0]
             self._clash(
-                "layer_types is shorter than the model", "layer_types names every layer; a longer list is cut",
-                f"{len(types):,} entries, {layers:,} layers", f'"num_hidden_layers": {len(types)}, or a longer list',
+                f"{key} is shorter than the model", f"{key} names every layer; a longer list is cut",
+                f"{len(value):,} entries, {layers:,} layers", f'"num_hidden_layers": {len(value)}, or a longer list',
             )  # fmt: skip
+
+
+def _as_heads(values: Mapping[str, Any]) -> int:
+    """as many as attention heads"""
+    return int(values["heads"])
+
+
+def _usual_width(values: Mapping[str, Any]) -> int:
+    """4 x hidden size"""
+    return int(4 * values["hidden"])
 
 
 def _is_object(key: object, value: object) -> bool:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..errors import Fault, InputError, nearest, quoted
-from .families import CORE, FAMILIES, FIELDS, RENAMED, WRAPPERS, Facts, blocks
-from .fields import Reading, shown
+from .checks import shown
+from .families import CORE, FAMILIES, FIELDS, OTHERS, RENAMED, WRAPPERS, Facts, blocks
+from .fields import Reading
 from .model import Model
 
 Source: TypeAlias = str | bytes | os.PathLike[str] | Mapping[str, Any]
@@ -25,6 +26,9 @@ UNCOUNTED: Mapping[str, str] = {
 }
 """Switches that a file may set although the family has no such part."""
 
+IGNORED: Mapping[str, str] = {"head_dim": "head_dim", "num_key_value_heads": "kv_heads", "expansion_ratio": "expansion"}
+"""Sizes that a file may give although the family takes another: the key, and the field that it seems to be."""
+
 
 def read_config(source: Source, *, family: str | None = None, part: str | None = None, name: str = "") -> Model:
     """The model in a config.json: its path or folder, its text (bytes, or a text that starts with a brace), or a dict.
@@ -36,7 +40,7 @@ def read_config(source: Source, *, family: str | None = None, part: str | None =
     top = load(source)
     inner, path = language_model(top, family, part)
     kind, notes = family_of(top, inner, family)
-    reading = Reading(kind, _with_tie(top, inner, notes))
+    reading = Reading(kind, _with_tie(top, inner, path, notes))
     facts = reading.facts(hint=_hint(top, inner))
     notes += [*reading.notes, *_remarks(top, inner, path, facts, kind)]
     return _model(name or _name(source) or kind, kind, facts, notes)
@@ -59,10 +63,9 @@ def _model(name: str, kind: str, facts: Facts, notes: list[str]) -> Model:
     family = FAMILIES[kind]
     made, pattern = blocks(family, facts)
     return Model(
-        name, kind, facts.hidden, facts.vocab, made, pattern,
-        norm=family.norm, tied=facts.tied, positions=facts.positions, embedding_norm=family.embedding_norm,
+        name, kind, facts.hidden, facts.vocab, made, pattern, tied=facts.tied,
         dropout=facts.residual_dropout > 0 or facts.attention_dropout > 0,
-        trained_length=facts.trained_length, mtp_layers=facts.mtp_layers, notes=tuple(notes),
+        trained_length=facts.trained_length, mtp_layers=facts.mtp_layers, notes=tuple(notes), **family.ends(facts),
     )  # fmt: skip
 
 
@@ -200,6 +203,10 @@ def _unknown(forced: str | None, said: str, inner: Mapping[str, Any]) -> Fault:
         kinds = [kind for kind in FAMILIES if kind.replace("_", "") in close]
         fix = f"--as {kinds[0]}" if kinds else way_out
         return Fault("MOD003", "the config does not say which family its model is of", rule, got, fix)
+    if said in OTHERS:
+        rule = f"outlay counts decoder-only language models; a model of this type {OTHERS[said]}"
+        fix = "give the config.json of a decoder-only model; --as NAME reads this one as a family all the same"
+        return Fault("MOD003", f"models of type {quoted(said)} are not counted", rule, got, fix)
     close = nearest(said, known)
     fix = f"did you mean {' or '.join(map(shown, close))}? Else: {way_out}" if close else way_out
     return Fault("MOD003", f"models of type {quoted(said)} are not known", rule, got, fix)
@@ -211,14 +218,20 @@ def _architecture(inner: Mapping[str, Any]) -> str:
     return first.lower().removesuffix("forcausallm") if isinstance(first, str) else ""
 
 
-def _with_tie(top: Mapping[str, Any], inner: Mapping[str, Any], notes: list[str]) -> Mapping[str, Any]:
-    """The language model's part, with the tie flag of the whole: the top level decides, then the wrapper's class."""
+def _holders(top: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
+    """The objects around the part at a path, the nearest first."""
+    steps = path.split(".") if path else []
+    found = (_at(top, ".".join(steps[:depth])) for depth in reversed(range(len(steps))))
+    return [holder for holder in found if holder is not None]
+
+
+def _with_tie(top: Mapping[str, Any], inner: Mapping[str, Any], path: str, notes: list[str]) -> Mapping[str, Any]:
+    """The language model's part, with the tie flag of what holds it; else that of the wrapper's class."""
     key = "tie_word_embeddings"
-    if inner is top:
-        return inner
-    if top.get(key) is not None:
-        return {**inner, key: top[key]}
-    if _type(top) not in WRAPPERS:
+    for holder in _holders(top, path):
+        if holder.get(key) is not None:
+            return {**inner, key: holder[key]}
+    if not path or _type(top) not in WRAPPERS:
         return inner
     tied = WRAPPERS[_type(top)].tied
     notes.append(f"{key} {shown(tied)}: default of {_type(top)}, not at the top level of the file")
@@ -244,10 +257,12 @@ def _remarks(
 ) -> list[str]:  # fmt: skip
     """What the file holds that is not counted, or is counted beside the model."""
     found = [f"{path}: the language model alone is counted"] if path else []
-    for key, value in top.items():
-        beside = isinstance(value, Mapping) and str(key).endswith("_config") and key != path.split(".")[0]
-        if beside and key != "quantization_config":
-            found.append(f"{shown(key)}: not counted".replace('"', ""))
+    objects = {"quantization_config", *(key.split(".")[0] for key in _keys(kind) if "." in key)}
+    for holder in reversed(_holders(top, path) or [top]):
+        for key, value in holder.items():
+            beside = isinstance(value, Mapping) and str(key).endswith("_config") and key not in path.split(".")
+            if beside and key not in objects:
+                found.append(f"{shown(key)}: not counted".replace('"', ""))
     if "quantization_config" in top or "quantization_config" in inner:
         found.append("quantization_config: ignored; it says how weights are stored, not how many there are")
     if facts.mtp_layers:
@@ -258,6 +273,20 @@ def _remarks(
         found.append(f"trained length {facts.trained_length}: by scaled positions, {length} before")
     if inner.get("moe_layer_freq") not in (None, 1):
         found.append(f"moe_layer_freq {shown(inner['moe_layer_freq'])}: not read, as in transformers")
-    read = FAMILIES[kind].reads()
-    unread = [key for key in UNCOUNTED if inner.get(key) is True and key not in read]
-    return found + [f"{key} true: {UNCOUNTED[key]}" for key in unread]
+    return [*found, *FAMILIES[kind].notes, *_unread(inner, facts, _keys(kind))]
+
+
+def _keys(kind: str) -> set[str]:
+    """The keys that a family reads."""
+    return {key for name in FAMILIES[kind].reads() for key in FAMILIES[kind].keys_of(name)}
+
+
+def _unread(inner: Mapping[str, Any], facts: Facts, known: set[str]) -> list[str]:
+    """Keys of the file that the family does not read, where what they say is not what is counted."""
+    switches = [key for key in UNCOUNTED if inner.get(key) is True and key not in known]
+    sizes = [key for key in IGNORED if isinstance(inner.get(key), int) and key not in known]
+    return [f"{key} true: {UNCOUNTED[key]}" for key in switches] + [
+        f"{key} {inner[key]}: this family does not read it"
+        for key in sizes
+        if inner[key] != facts.values.get(IGNORED[key])
+    ]

@@ -1,44 +1,24 @@
 """The model: its shape as frozen data. A layer is a block; layers of one kind are counted once and multiplied."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeVar
+
+from .parts import AnyPart, Attention, CompressedAttention, Experts, FeedForward
+
+PartKind = TypeVar("PartKind", bound=AnyPart)
 
 
 @dataclass(frozen=True)
-class Attention:
-    """Attention of one block: grouped-query, or latent (MLA) where `latent_rank` > 0.
+class Sublayer:
+    """Parts that read the stream together and are added to it; usually one."""
 
-    Under MLA `head_dim` is the part of a query or key without position (nope), `rope_dim` the part with it,
-    `value_dim` the width of a value, and `kv_heads` equals `heads`.
-    """
-
-    heads: int
-    kv_heads: int
-    head_dim: int
-    value_dim: int
-    window: int = 0  # keys a token sees, itself included; 0 = all before it
-    qkv_bias: bool = False  # under MLA: on the two down projections
-    out_bias: bool = False
-    head_norm: Literal["none", "head", "all"] = "none"  # norm of q and k: one head wide, or over all heads
-    sinks: bool = False  # one learned logit a head
-    query_rank: int = 0  # MLA: 0 = queries straight from the hidden vector
-    latent_rank: int = 0
-    rope_dim: int = 0
-
-
-@dataclass(frozen=True)
-class FeedForward:
-    """The feed-forward part of one block: dense (`width`), or experts (`experts` > 0) with an optional shared one."""
-
-    width: int = 0
-    gated: bool = True  # three matrices (SwiGLU, GeGLU), else two
-    bias: bool = False  # on the dense matrices, and on those of the shared expert
-    experts: int = 0
-    active: int = 0  # experts a token is sent to
-    expert_width: int = 0
-    expert_bias: bool = False
-    router_bias: bool = False
-    shared_width: int = 0  # all shared experts together
+    parts: tuple[AnyPart, ...]
+    norms: Literal["before", "after", "both", "none"] = "before"  # of the input, the output, both, or nowhere
+    own_norms: bool = False  # each part has a norm of its own before it, else one serves all
+    adds: bool = True  # its output is added to the stream, else it takes the stream's place
+    borrowed: bool = False  # its weights are another layer's, and are counted there
 
 
 @dataclass(frozen=True)
@@ -46,10 +26,57 @@ class Block:
     """One kind of layer."""
 
     name: str
-    attention: Attention
-    feed_forward: FeedForward
-    norms: Literal["before", "after", "both"] = "before"  # where the norms stand: of the input, the output, or both
-    parallel: bool = False  # attention and feed-forward read the same input and are added
+    sublayers: tuple[Sublayer, ...]
+
+    @cached_property
+    def parts(self) -> tuple[AnyPart, ...]:
+        """All parts, in order."""
+        return tuple(part for sublayer in self.sublayers for part in sublayer.parts)
+
+    @cached_property
+    def attention(self) -> Attention | None:
+        """Its attention, if it has one."""
+        return next(of_kind(Attention, self.parts), None)
+
+    @cached_property
+    def compressed(self) -> CompressedAttention | None:
+        """Its attention over compressed keys, if it has one."""
+        return next(of_kind(CompressedAttention, self.parts), None)
+
+    @cached_property
+    def experts(self) -> Experts | None:
+        """Its experts, if it has any."""
+        return next(of_kind(Experts, self.parts), None)
+
+    @cached_property
+    def feed_forward(self) -> FeedForward | None:
+        """Its dense feed-forward part, if it has one."""
+        return next(of_kind(FeedForward, self.parts), None)
+
+
+def with_extra(model: "Model", parameters: int) -> "Model":
+    """The model with parameters beside it, such as those of a vision tower."""
+    said = f"extra parameters {parameters:,}: on the first stage; no FLOPs and no activations of them are counted"
+    kept = (note for note in model.notes if not note.startswith("extra parameters "))
+    return replace(model, extra_parameters=parameters, notes=(*kept, said))
+
+
+def of_kind(kind: type[PartKind], parts: Iterable[AnyPart]) -> Iterator[PartKind]:
+    """The parts of one kind."""
+    return (part for part in parts if isinstance(part, kind))
+
+
+def decoder_block(
+    name: str,
+    attention: AnyPart,
+    feed_forward: AnyPart,
+    norms: Literal["before", "after", "both", "none"] = "before",
+    parallel: bool = False,
+) -> Block:
+    """The usual layer: attention, then feed-forward; parallel, both read one stream through norms of their own."""
+    if parallel:
+        return Block(name, (Sublayer((attention, feed_forward), norms, own_norms=True),))
+    return Block(name, (Sublayer((attention,), norms), Sublayer((feed_forward,), norms)))
 
 
 @dataclass(frozen=True)
@@ -62,16 +89,44 @@ class Model:
     vocab: int
     blocks: tuple[Block, ...]
     pattern: tuple[int, ...]
-    norm: Literal["rms", "layer"] = "rms"  # one weight a value, or weight and bias
+    norm: Literal["rms", "layer"] = "rms"
+    norm_weights: int = 1  # parameters a value of a norm: a scale; 2 with a shift, 0 without both
+    final_norm: bool = True
     tied: bool = False  # the head uses the embedding's matrix
+    head_bias: bool = False
     positions: int = 0  # learned position vectors
+    spare_vectors: int = 0  # vectors of the embedding that the head does not have
     embedding_norm: bool = False
+    embedding_width: int = 0  # of a vector in the table, projected to hidden and back; 0: hidden
+    streams: int = 1  # copies of the hidden vector that go from layer to layer
+    before: tuple[AnyPart, ...] = ()  # parts between the embedding and the first layer
+    after: tuple[AnyPart, ...] = ()  # parts between the last layer and the head
     dropout: bool = False  # dropout after attention and feed-forward, and inside attention
     trained_length: int = 0  # tokens; the sequence length of its training, 0 if not stated
     mtp_layers: int = 0  # multi-token prediction modules: counted beside the model, never inside it
+    mtp_blocks: tuple[Block, ...] = ()  # their layers; where it is empty, each has one of the last kind
+    extra_parameters: int = 0  # beside the language model: trained, on the first stage, whole on every tp rank
     notes: tuple[str, ...] = field(default=())  # what the reader assumed, and what it does not count
 
     @property
     def layers(self) -> int:
         """How many layers the model has."""
         return len(self.pattern)
+
+    @cached_property
+    def experts(self) -> int:
+        """Experts of a layer that has them; 0 without."""
+        return max((part.experts for part in of_kind(Experts, self.parts)), default=0)
+
+    @cached_property
+    def parts(self) -> tuple[AnyPart, ...]:
+        """All parts of all kinds of layer."""
+        return tuple(part for block in self.blocks for part in block.parts)
+
+    @cached_property
+    def ends(self) -> tuple[Block, Block]:
+        """What stands before the first layer and behind the last one, beside embedding and head."""
+        return tuple(
+            Block(name, (Sublayer(parts, "none", adds=False),) if parts else ())
+            for name, parts in (("embedding", self.before), ("head", self.after))
+        )  # type: ignore[return-value]

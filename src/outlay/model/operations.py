@@ -6,12 +6,12 @@ the bytes of one activation value.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..cluster.accelerator import Cluster
 from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
-from ..cluster.network import Group, all_to_all_time, gather_time, sent_bytes
+from ..cluster.network import Group, all_to_all_time, gather_time, group, sent_bytes
 from ..engines.engine import Kernel
 from ..formula import where
 from ..quantities import Bytes, Count, Flops, Params, PlainBytes, Real, Seconds
@@ -24,6 +24,7 @@ class Row:
     """One operation. What it does not have costs nothing."""
 
     name: str
+    trained: bool = field(default=True, kw_only=True)  # its weights, where it has any
 
     def parameters(self, here: Sizes) -> Params:
         """Parameters this operation reads."""
@@ -32,6 +33,10 @@ class Row:
     def flops(self, here: Sizes) -> Flops:
         """Model FLOPs of the forward pass, two a multiply-add; attention as the job counts it."""
         return 0
+
+    def flops_back(self, here: Sizes) -> Flops:
+        """Model FLOPs of the backward pass: twice the forward pass, by the field's convention."""
+        return 2 * self.flops(here)
 
     def kept(self, here: Sizes) -> Bytes:
         """Bytes that wait for the backward pass."""
@@ -79,6 +84,10 @@ class Linear(Row):
         """Two a multiply-add: 2 m n k."""
         return here["multiply_add"] * here[self.copies] * here[self.tokens] * here[self.ins] * here[self.outs]
 
+    def flops_back(self, here: Sizes) -> Flops:
+        """Those of the input's gradient, and of the weights' where they are trained."""
+        return self.flops(here) * (1 + self.trained)
+
     def kept(self, here: Sizes) -> Bytes:
         """Its input."""
         return here["value"] * here[self.waits] * here[self.ins]
@@ -103,8 +112,8 @@ class Linear(Row):
         return self.forward(here, rates)
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """dW = x' dy: the same three sizes, permuted."""
-        return self.forward(here, rates)
+        """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen."""
+        return where(self.trained, self.forward(here, rates), 0)
 
 
 @dataclass(frozen=True)
@@ -120,10 +129,15 @@ class Pointwise(Row):
     mask: PlainBytes = 0  # B a value of a dropout mask
     shared_input: bool = False  # another row keeps the same input
     extra: PlainBytes = 0  # B a value held for a moment
+    work: str = "none"  # multiply-adds a value: the taps of a convolution
 
     def parameters(self, here: Sizes) -> Params:
         """Scales and shifts, the same on every tensor-parallel rank; or a table."""
         return here[self.weights] * here[self.per]
+
+    def flops(self, here: Sizes) -> Flops:
+        """Two a multiply-add, where it has any that are counted."""
+        return here["multiply_add"] * here[self.tokens] * here[self.width] * here[self.work]
 
     def kept(self, here: Sizes) -> Bytes:
         """Input values, copies in other types, masks, and statistics a group."""
@@ -199,6 +213,32 @@ class Attention(Row):
 
 
 @dataclass(frozen=True)
+class Scores(Row):
+    """Products with every key that a token may see, where only their order matters: an indexer."""
+
+    tokens: str
+    width: str  # multiply-adds a key
+
+    def flops(self, here: Sizes) -> Flops:
+        """Two a multiply-add, over the keys that the job counts."""
+        return here["multiply_add"] * here[self.tokens] * here["counted_all_keys"] * here[self.width]
+
+    def work(self, here: Sizes) -> Flops:
+        """FLOPs that run: what the causal mask hides is skipped."""
+        return here["multiply_add"] * here[self.tokens] * here["all_keys"] * here[self.width]
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """The products, at the rate of the attention core."""
+        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return attention_time(self.work(here), inputs, rates)
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Twice the products: of queries and of keys."""
+        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return attention_time(2 * self.work(here), 2 * inputs, rates)
+
+
+@dataclass(frozen=True)
 class Move(Row):
     """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter) or `all_to_all`.
 
@@ -214,7 +254,7 @@ class Move(Row):
 
     def group(self, here: Sizes, cluster: Cluster) -> Group:
         """The ranks of the axis."""
-        return Group(here[self.axis], here[self.axis + "_stride"], cluster)
+        return group(here[self.axis], here[self.axis + "_stride"], cluster)
 
     def buffer(self, here: Sizes) -> Bytes:
         """The whole tensor that is gathered, scattered or exchanged."""

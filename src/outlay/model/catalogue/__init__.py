@@ -42,6 +42,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+def matching(text: str) -> tuple[str, ...]:
+    """The names that a text is part of, in this spelling or another; one alone where it is spelled out."""
+    wanted = text.strip().lower()
+    if wanted in _spellings():
+        return (_spellings()[wanted],)
+    return tuple(sorted({name for spelling, name in _spellings().items() if wanted in spelling}))
+
+
 def entry(name: str) -> Entry:
     """The facts of one model and their source."""
     known = _spellings()

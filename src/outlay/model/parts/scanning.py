@@ -1,0 +1,71 @@
+"""What recurrent parts have in common: a projection in, a short convolution, a scan, a projection out.
+
+Every recurrent part names its dimensions alike: `scan_in` what the projection gives, `conv` the channels of the
+convolution, `inner` what goes into the projection out, `scan_heads` what Ulysses deals out, `state` what one sequence
+passes on to the tokens behind it. A layer has one such part at most.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...engines.engine import Kernel
+from ..operations import Linear, Move, Pointwise, Row
+from .part import GATHER, SCATTER, Dimension, Dimensions, whole
+
+CONVOLUTION = Kernel(moves=2, moves_back=3, keeps=1)  # its input waits
+REPEATED = Kernel(moves=2, moves_back=5, keeps=1)  # the same, and the backward pass computes its output again
+GATE = Kernel(moves=1, moves_back=2, keeps=1)  # inside a norm's kernel: one more input, which waits
+SILU = Kernel(moves=2, moves_back=3, keeps=1)
+PRODUCT = Kernel(moves=3, moves_back=5, keeps=1)  # with something that waits elsewhere
+
+FP32 = 2  # values of a 16-bit type that one in fp32 takes
+FLOAT = 4  # B, one value in fp32
+
+
+def times(pieces: Iterable[Dimension], factor: float) -> tuple[Dimension, ...]:
+    """Pieces so many times as wide."""
+    return tuple(replace(piece, width=piece.width * factor) for piece in pieces)
+
+
+def taps(count: int, biased: bool) -> Dimensions:
+    """The taps of a depthwise convolution, and its weights a channel."""
+    return {"taps": whole(count), "conv_weights": whole(count + biased)}
+
+
+def tail(channels: tuple[Dimension, ...], count: int) -> tuple[Dimension, ...]:
+    """The last columns that a convolution needs of the tokens before."""
+    return times(channels, count - 1)
+
+
+def project_in(shared: bool, biased: bool = False) -> tuple[Row, ...]:
+    """All that the part reads of the stream, in one column-parallel projection."""
+    return (
+        Move("gather_scan", "tp", "T", "hidden", **GATHER),
+        Linear("scan_in", "T", "hidden", "scan_in", waits="W" if shared else "G", biased=biased),
+    )
+
+
+def convolve(kernel: Kernel = CONVOLUTION) -> Pointwise:
+    """A depthwise convolution along the sequence, and its activation; each rank has its own channels."""
+    return Pointwise("conv", "T", "conv", kernel, weights="conv", per="conv_weights", work="taps")
+
+
+def exchange() -> tuple[Row, ...]:
+    """Context parallelism: Ulysses deals heads in and out; the other kinds hand each rank the states of all."""
+    return (
+        Move("swap_scan", "cp", "T", "scan_swap", "all_to_all", times="deals_heads", times_back="deals_heads"),
+        Move("pass_states", "cp", "sequences_all", "state", times="passes_states", times_back="passes_states"),
+    )
+
+
+def sum_statistic(name: str) -> Move:
+    """A norm over values that tensor parallelism cuts: every rank needs the sum."""
+    return Move(name, "tp", "T", "one", times="two", times_back="two")
+
+
+def project_out(waits: str = "T", biased: bool = False) -> tuple[Row, ...]:
+    """The row-parallel projection back to the stream."""
+    return (
+        Linear("scan_out", "T", "inner", "hidden", waits=waits, biased=biased),
+        Move("scatter_scan", "tp", "T", "hidden", **SCATTER),
+    )
