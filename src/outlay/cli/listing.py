@@ -6,32 +6,35 @@ from .output import tell
 
 def models(given: Given) -> int:
     """The catalogue, the part of it that holds a text, or one model."""
-    from ..model.catalogue import entry, names
+    from ..model.catalogue import entry, matching
     from ..show.catalogue import model_lines, model_record, models_lines, models_record
 
-    text = (given.text("text") or "").strip().lower()
-    found = [name for name in names() if text in name.lower()]
-    if text in names() or (text and not found):
-        name = entry(text).name  # another spelling of a name, or a fault that says which names are near
+    text = given.text("text") or ""
+    found = matching(text)
+    if len(found) == 1 or not found:
+        name = found[0] if found else entry(text).name  # raises, with the names that are near
         tell(given, lambda: model_record(name), lambda style: model_lines(name, style))
     else:
-        tell(given, lambda: models_record(found), lambda style: models_lines(found, style))
+        tell(given, lambda: models_record(list(found)), lambda style: models_lines(list(found), style))
     return 0
 
 
 def hardware(given: Given) -> int:
-    """All accelerators and node types, those that hold a text, or the figures of one."""
-    from ..cluster.catalogue import accelerator_names, figures, node_names
-    from ..show.catalogue import card_lines, card_record, hardware_lines, hardware_record
+    """All accelerators and node types, those that hold a text, the figures of one, or a whole cluster."""
+    from ..cluster.catalogue import accelerator_names, cluster, node_names
+    from ..show import hardware as show
 
-    text = (given.text("text") or "").strip().lower()
-    every = (*accelerator_names(), *node_names())
-    exact = next((name for name in every if name.lower() == text), "")
-    found = [name for name in every if text in name.lower()]
-    if text and not found:
-        figures(text)  # raises, with the names that are near
-    if exact:
-        tell(given, lambda: card_record(exact), lambda style: card_lines(exact, style))
+    text = (given.text("text") or "").strip()
+    exact = next((name for name in (*accelerator_names(), *node_names()) if name.lower() == text.lower()), "")
+    if given.on("toml"):
+        of = cluster(exact or text)  # raises, with the names that are near
+        whole = exact in accelerator_names()
+        tell(given, lambda: show.toml_record(of, whole), lambda style: show.toml_lines(of, whole))
+    elif exact:
+        tell(given, lambda: show.card_record(exact), lambda style: show.card_lines(exact, style))
+    elif found := show.found_by(text):
+        tell(given, lambda: show.hardware_record(found), lambda style: show.hardware_lines(found, style))
     else:
-        tell(given, lambda: hardware_record(found), lambda style: hardware_lines(found, style))
+        one = cluster(text)
+        tell(given, lambda: show.cluster_record(one), lambda style: show.cluster_lines(one, style))
     return 0

@@ -19,6 +19,7 @@ class Accelerator:
     bf16_flops: PlainFlopRate  # fp32 accumulate
     fp16_flops: PlainFlopRate  # FLOP/s
     fp8_flops: PlainFlopRate  # FLOP/s
+    fp4_flops: PlainFlopRate  # FLOP/s, nvfp4 and mxfp4
     fp32_flops: PlainFlopRate  # without tensor cores
     memory_bytes: PlainBytes  # what the driver reports
     context_bytes: PlainBytes  # taken by the driver's context before a framework starts
@@ -39,15 +40,43 @@ class Link:
     bandwidth: PlainBandwidth  # B/s an accelerator, one direction, specified
     share: PlainShare  # of the bandwidth, reached by a large collective
     latency_seconds: PlainSeconds  # one step of a collective
+    paths: int = 1  # that the bandwidth is the sum of, one to a pair: 1 behind a switch, more in a mesh or a torus
+
+
+@dataclass(frozen=True)
+class Price:
+    """List price, on demand."""
+
+    dollars: float  # USD an hour
+    accelerators: int  # that so many dollars pay
+    date: str
+    unverified: bool = False
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """So many of one accelerator, joined by a fast level inside a domain and a slower one between domains."""
+    """So many of one accelerator, joined by a fast level inside a domain and a slower one between domains.
+
+    Where the slower level ends at a leaf, `spine` joins the leaves. Above a level of the size of the whole cluster
+    there is nothing to join.
+    """
 
     name: str
     accelerator: Accelerator
     ranks: int
     inside: Link  # the scale-up domain: NVLink, xGMI, ICI, or PCIe
-    outside: Link  # the scale-out network; its size is the whole cluster
+    outside: Link  # the scale-out network: of the whole cluster, or of a leaf
     unverified: tuple[str, ...] = ()  # figures that rest on memory, not on a source that was read
+    spine: Link | None = None  # between leaves, where there are several
+    rails: int = 1  # networks side by side; one accelerator of a domain is on each
+    price: Price | None = None
+    notes: tuple[str, ...] = ()  # what was taken from elsewhere, and is said in every answer
+
+    @property
+    def top(self) -> Link:
+        """The slowest level, which joins everything."""
+        return self.spine or self.outside
+
+    def dollars(self) -> float | None:
+        """USD an hour of the whole cluster; None where no price is known."""
+        return self.price.dollars * self.ranks / self.price.accelerators if self.price else None

@@ -19,7 +19,13 @@ class Rates:
     launch: PlainSeconds  # s, the gap before a kernel
 
 
-PEAKS = {"bf16": "bf16_flops", "fp16": "fp16_flops", "fp8": "fp8_flops", "fp32": "fp32_flops"}
+PEAKS = {
+    "bf16": "bf16_flops",
+    "fp16": "fp16_flops",
+    "fp8": "fp8_flops",
+    "fp4": "fp4_flops",
+    "fp32": "fp32_flops",
+}  # by the type of the numbers
 
 
 def peak_rate(accelerator: Accelerator, precision: str) -> float:
@@ -67,6 +73,16 @@ def memory_time(moved: Bytes, here: Rates) -> Seconds:
 def attention_time(work: Flops, moved: Bytes, here: Rates) -> Seconds:
     """The attention core: its arithmetic at its own rate and, where scores are written out, their traffic."""
     return work / here.attention + moved / here.memory + here.launch
+
+
+def scan_time(work: Flops, moved: Bytes, here: Rates) -> Seconds:
+    """A recurrence: its products in chunks at the rate of fused attention, or its traffic if that takes longer.
+
+    Source: the roofline; the chunks' products are as small as those of fused attention (assumed alike).
+    """
+    products: Seconds = work / here.attention
+    traffic: Seconds = moved / here.memory
+    return maximum(products=products, traffic=traffic) + where(moved > 0, here.launch, 0)
 
 
 def flops_per_byte(accelerator: Accelerator) -> Intensity:

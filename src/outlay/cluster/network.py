@@ -1,7 +1,7 @@
-"""How long one collective takes on a network of two levels: inside a scale-up domain, and between domains.
+"""How long one collective takes on a network of two or three levels: inside a domain, inside a leaf, between leaves.
 
-Every collective is pipelined, so the slower level binds. A buffer is the whole tensor: each rank sends (n - 1)/n of it
-in a gather or a scatter.
+Every collective is pipelined, so the slowest level binds. A buffer is the whole tensor: each rank sends (n - 1)/n of it
+in a gather or a scatter. A network without a spine is one leaf.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from .accelerator import Cluster
 
 @dataclass(frozen=True)
 class Group:
-    """The ranks of a collective: so many, each `stride` ranks from the next; they span a domain or several."""
+    """The ranks of a collective: so many, each `stride` ranks from the next; they span a domain or several.
+
+    Inside a domain they are behind a switch, and between domains in one leaf: two levels.
+    """
 
     ranks: Count
     stride: Count
@@ -26,9 +29,19 @@ class Group:
         return maximum(1, minimum(self.ranks, floor(self.cluster.inside.size / self.stride)))
 
     @cached_property
+    def leaf(self) -> Count:
+        """Members in one leaf of the network: all of them."""
+        return self.ranks
+
+    @cached_property
     def far(self) -> Count:
-        """Domains that the group spans."""
-        return ceil(self.ranks / self.near)
+        """Domains that the group spans in one leaf."""
+        return ceil(self.leaf / self.near)
+
+    @cached_property
+    def fan(self) -> Share:
+        """Share of the bandwidth inside a domain that the members can use: behind a switch two of them use all."""
+        return 1
 
     @cached_property
     def pace(self) -> Pace:
@@ -48,6 +61,67 @@ class Group:
         inside: Seconds = (self.near - 1) * self.cluster.inside.latency_seconds
         return inside + (self.far - 1) * self.cluster.outside.latency_seconds
 
+    def send(self, message: Bytes) -> Seconds:
+        """One message to the next member: the mean over the hops, some of which leave the domain."""
+        crossing: Share = crossing_share(self.ranks, self.stride, self.cluster.inside.size)
+        return send_time(message, crossing, self.cluster)
+
+
+class DeepGroup(Group):
+    """The same where the network has a spine between leaves, or a domain is a mesh or a torus."""
+
+    @cached_property
+    def leaf(self) -> Count:
+        """Members in one leaf of the network."""
+        return maximum(self.near, minimum(self.ranks, floor(self.cluster.outside.size / self.stride)))
+
+    @cached_property
+    def leaves(self) -> Count:
+        """Leaves that the group spans."""
+        return ceil(self.ranks / self.leaf)
+
+    @cached_property
+    def fan(self) -> Share:
+        """Share of a mesh's or a torus's paths that the members use: one to each other member, all at most.
+
+        Source: 48 of 64 GB/s on one pair of MI300X and 313 of 448 on eight, stas00/ml-engineering.
+        """
+        return minimum(1, maximum(1, self.near - 1) / self.cluster.inside.paths)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """Time a byte of an all-gather or a reduce-scatter: the rings of the two-level group, between leaves as well.
+
+        The NICs of g members share what leaves a domain, the uplinks of m members what leaves a leaf:
+        B = min(B1, g B2, m B3). Source: as for two levels; a ring enters and leaves a leaf once.
+        """
+        link: Bandwidth = self.fan * self.cluster.inside.bandwidth * self.cluster.inside.share
+        inside: Pace = where(self.near > 1, 1 / link, 0)
+        wire: Bandwidth = self.near * self.cluster.outside.bandwidth * self.cluster.outside.share
+        outside: Pace = where(self.far > 1, 1 / wire, 0)
+        uplink: Bandwidth = self.leaf * self.cluster.top.bandwidth * self.cluster.top.share
+        spine: Pace = where(self.leaves > 1, 1 / uplink, 0)
+        return (self.ranks - 1) / self.ranks * maximum(inside=inside, outside=outside, spine=spine)
+
+    @cached_property
+    def latency(self) -> Seconds:
+        """Steps of a ring inside a domain, between domains, and between leaves."""
+        inside: Seconds = (self.near - 1) * self.cluster.inside.latency_seconds
+        outside: Seconds = (self.far - 1) * self.cluster.outside.latency_seconds
+        return inside + outside + (self.leaves - 1) * self.cluster.top.latency_seconds
+
+    def send(self, message: Bytes) -> Seconds:
+        """One message to the next member: the mean over the hops, some of which leave the domain or the leaf."""
+        crossing: Share = crossing_share(self.ranks, self.stride, self.cluster.inside.size)
+        beyond: Share = crossing_share(self.ranks, self.stride, self.cluster.outside.size)
+        return send_time(message, crossing, self.cluster) + spine_time(message, beyond, self.cluster)
+
+
+def group(ranks: Count, stride: Count, cluster: Cluster) -> Group:
+    """The ranks of a collective, with the formulas that their network needs."""
+    deep = cluster.spine or cluster.inside.paths > 1
+    return (DeepGroup if deep else Group)(ranks, stride, cluster)
+
 
 def sent_bytes(buffer: Bytes, ranks: Count) -> Bytes:
     """Bytes each rank sends in an all-gather, a reduce-scatter or an all-to-all of a buffer: (n - 1)/n of it.
@@ -63,14 +137,22 @@ def gather_time(buffer: Bytes, group: Group) -> Seconds:
 
 
 def all_to_all_time(buffer: Bytes, group: Group) -> Seconds:
-    """Every rank keeps 1/n of what it holds and sends the rest, near and far at the same time."""
+    """Every rank keeps 1/n of what it holds and sends the rest, at the same time on every level.
+
+    Where NICs stand on rails of their own, what leaves for another rail first goes to that rail's accelerator inside
+    the domain. Source: NCCL's PXN.
+    """
     near: Bytes = buffer * (group.near - 1) / group.ranks
     far: Bytes = buffer * (group.ranks - group.near) / group.ranks
-    inside: Seconds = near / (group.cluster.inside.bandwidth * group.cluster.inside.share)
+    beyond: Bytes = buffer * (group.ranks - group.leaf) / group.ranks
+    turned: Bytes = far * (1 - 1 / minimum(group.cluster.rails, group.near))
+    inside: Seconds = (near + turned) / (group.fan * group.cluster.inside.bandwidth * group.cluster.inside.share)
     outside: Seconds = far / (group.cluster.outside.bandwidth * group.cluster.outside.share)
-    slowest: Seconds = maximum(inside=inside, outside=outside)
-    step: Seconds = where(group.far > 1, group.cluster.outside.latency_seconds, group.cluster.inside.latency_seconds)
-    return where((group.ranks > 1) & (buffer > 0), slowest + step, 0)
+    spine: Seconds = beyond / (group.cluster.top.bandwidth * group.cluster.top.share)
+    slowest: Seconds = maximum(inside=inside, outside=outside, spine=spine)
+    step: Seconds = where(far > 0, group.cluster.outside.latency_seconds, group.cluster.inside.latency_seconds)
+    last: Seconds = where(beyond > 0, group.cluster.top.latency_seconds, step)
+    return where((group.ranks > 1) & (buffer > 0), slowest + last, 0)
 
 
 def crossing_share(ranks: Count, stride: Count, size: Count) -> Share:
@@ -80,12 +162,23 @@ def crossing_share(ranks: Count, stride: Count, size: Count) -> Share:
 
 
 def send_time(message: Bytes, crossing: Share, cluster: Cluster) -> Seconds:
-    """One message; `crossing` is the share of messages that leave the scale-up domain."""
-    inside: Seconds = message / (cluster.inside.bandwidth * cluster.inside.share) + cluster.inside.latency_seconds
+    """One message; `crossing` is the share of messages that leave the scale-up domain. One pair has one path."""
+    path: Bandwidth = cluster.inside.bandwidth * cluster.inside.share / cluster.inside.paths
+    inside: Seconds = message / path + cluster.inside.latency_seconds
     outside: Seconds = message / (cluster.outside.bandwidth * cluster.outside.share) + cluster.outside.latency_seconds
     return inside + (outside - inside) * crossing
 
 
+def spine_time(message: Bytes, crossing: Share, cluster: Cluster) -> Seconds:
+    """What one message takes longer where it leaves its leaf; `crossing` is the share of messages that do."""
+    outside: Seconds = message / (cluster.outside.bandwidth * cluster.outside.share) + cluster.outside.latency_seconds
+    spine: Seconds = message / (cluster.top.bandwidth * cluster.top.share) + cluster.top.latency_seconds
+    return (spine - outside) * crossing
+
+
 def level(ranks: Count, stride: Count, cluster: Cluster) -> str:
     """The name of the level that a group spans."""
-    return cluster.inside.name if ranks * stride <= cluster.inside.size else cluster.outside.name
+    span = ranks * stride
+    if span <= cluster.inside.size:
+        return cluster.inside.name
+    return cluster.outside.name if span <= cluster.outside.size else cluster.top.name

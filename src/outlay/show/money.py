@@ -1,15 +1,13 @@
-"""What a cluster costs an hour, where its price was published."""
+"""What a cluster costs an hour, where its price is known."""
 
-import re
 from dataclasses import dataclass
 
 from ..cluster.accelerator import Cluster
-from ..cluster.catalogue import figures, node, node_names
 
 
 @dataclass(frozen=True)
 class Price:
-    """List price of a whole cluster, on demand."""
+    """Price of a whole cluster: a node's list price on demand, or what the user said."""
 
     dollars: float  # USD an hour
     date: str
@@ -17,10 +15,6 @@ class Price:
 
 
 def price_of(cluster: Cluster) -> Price | None:
-    """The price of a cluster that is named as nodes; None where none was published."""
-    match = re.fullmatch(r"(\d+)x(.+)", cluster.name)
-    if not match or match[2] not in node_names():
-        return None
-    nodes = cluster.ranks / node(match[2]).accelerators
-    found = next((each for each in figures(match[2]) if each.name == "price"), None)
-    return Price(found.si * nodes, found.date, found.unverified) if found else None
+    """The price of a whole cluster; None where none is known."""
+    dollars, price = cluster.dollars(), cluster.price
+    return Price(dollars, price.date, price.unverified) if price and dollars is not None else None
