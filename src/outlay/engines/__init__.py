@@ -1,7 +1,8 @@
 """BY WHAT a run is driven: one table of facts an engine and release."""
 
-from .engine import Engine, Kernel, KernelSet, Recipe
-from .tables import engine, engine_names, kernel_set, kernel_set_names, recipe
+from .engine import Engine, Kernel, KernelSet
+from .recipe import Recipe
+from .tables import engine, engine_names, kernel_set, kernel_set_names
 
 __all__ = [
     "Engine",
@@ -12,5 +13,4 @@ __all__ = [
     "engine_names",
     "kernel_set",
     "kernel_set_names",
-    "recipe",
 ]

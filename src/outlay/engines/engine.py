@@ -6,21 +6,6 @@ from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Bytes a parameter: weights, gradients, and optimizer state (master weights and moments)."""
-
-    name: str
-    weights: PlainBytes  # what forward and backward read
-    gradients: PlainBytes
-    optimizer: PlainBytes  # master weights and moments
-
-    @property
-    def bytes_per_parameter(self) -> float:
-        """All of it together, before anything is divided."""
-        return self.weights + self.gradients + self.optimizer
-
-
-@dataclass(frozen=True)
 class Kernel:
     """One memory-bound kernel, per value of its width: what it moves, and what it keeps for its backward pass."""
 
@@ -67,10 +52,18 @@ class Engine:
     name: str
     title: str
     recipe: str
+    recipe_fp16: str  # the same for fp16 runs
     kernels: str
+    axes: tuple[str, ...]  # of tp, cp, pp, ep and etp, those it has
     zero: int  # its usual ZeRO stage
     zero_stages: tuple[int, ...]  # those it has
-    schedules: tuple[str, ...]  # orders of a pipeline that it runs; a search goes through these
+    zero_with_pp: int  # the highest that it runs with a pipeline
+    zero_with_tp: int  # the same with tensor parallelism
+    schedules: tuple[str, ...]  # orders of a pipeline that it runs, the usual first; a search goes through these
+    cp_kinds: tuple[str, ...]  # of context parallelism, the usual first
+    recompute: str  # its usual kind
+    splits_layers: bool  # it takes the layers of each stage from the user; else it cuts the layers itself
+    copies_kv_heads: bool  # key/value heads fewer than tp are copied to several ranks
     even_rounds: bool  # interleaving shares micro-batches equally by rounds; else groups of pp
     slices_sequence: bool  # it has sequence parallelism, and uses it with tensor parallelism unless told otherwise
     overlap_needs_sp: bool  # tensor-parallel exchange overlaps with sequence parallelism alone
@@ -81,8 +74,11 @@ class Engine:
     gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
     defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
     reduce_bytes: PlainBytes  # of a gradient on the wire
+    reduce_bytes_fp16: PlainBytes  # the same in fp16 runs
+    bucket_elements: float  # gradients in a bucket that is allocated whole, from ZeRO-1 on; twice where one is sent
+    casts_weights: bool  # replicas keep a copy of their fp32 weights in the type of the matrix multiplies
+    copies_gradients: bool  # replicas copy their gradients into buckets
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
-    pipelines: bool
     counts_ends: bool  # embedding and head count as layers when layers are shared by stages
     workspace_bytes: PlainBytes  # libraries' workspaces and communication buffers
     workspace_low: PlainBytes

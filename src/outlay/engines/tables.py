@@ -1,4 +1,4 @@
-"""The tables of engines, kernel sets and recipes, read from the data files beside this module."""
+"""The tables of engines, kernel sets, recipes, optimizers and precisions: the data files beside this module."""
 
 import tomllib
 from dataclasses import fields
@@ -7,7 +7,8 @@ from importlib import resources
 from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
-from .engine import Engine, Kernel, KernelSet, Recipe
+from .engine import Engine, Kernel, KernelSet
+from .recipe import Optimizer, Precision, Types
 
 
 @cache
@@ -47,11 +48,24 @@ def kernel_set_names() -> tuple[str, ...]:
     return tuple(_table("kernel_sets"))
 
 
+def facts_of(name: str) -> dict[str, Any]:
+    """The row of an engine with those of its base, each fact with its kind and source. Raises InputError (ENG001)."""
+    entry = _known("engines", name, "ENG001")
+    return facts_of(entry["base"]) | entry if "base" in entry else entry
+
+
 @cache
 def engine(name: str) -> Engine:
     """The facts of an engine. Raises InputError (ENG001) for an unknown name."""
-    entry = _known("engines", name, "ENG001")
+    entry = facts_of(name)
     return Engine(name=name, **{f.name: _value(entry[f.name]) for f in fields(Engine) if f.name != "name"})
+
+
+@cache
+def frozen_bytes(name: str) -> float:
+    """Bytes of a value of a frozen matrix in a format. Raises InputError (ENG006) for an unknown name."""
+    held: float = _known("frozen_formats", name, "ENG006")["bytes"]
+    return held
 
 
 @cache
@@ -65,7 +79,19 @@ def kernel_set(name: str) -> KernelSet:
 
 
 @cache
-def recipe(name: str) -> Recipe:
-    """Bytes of a parameter under one recipe. Raises InputError (ENG003) for an unknown name."""
-    entry = _known("recipes", name, "ENG003")
-    return Recipe(name, entry["weights"], entry["gradients"], entry["optimizer"])
+def types(name: str) -> Types:
+    """The number types of a recipe. Raises InputError (ENG003) for an unknown name."""
+    return Types(name=name, **_known("recipes", name, "ENG003"))
+
+
+@cache
+def optimizer(name: str) -> Optimizer:
+    """What an optimizer keeps. Raises InputError (ENG004) for an unknown name."""
+    return Optimizer(name=name, **_known("optimizers", name, "ENG004"))
+
+
+@cache
+def precision(name: str) -> Precision:
+    """What a precision keeps. Raises InputError (ENG005) for an unknown name."""
+    entry = _known("precisions", name, "ENG005")
+    return Precision(name=name, **{key: _value(value) for key, value in entry.items()})

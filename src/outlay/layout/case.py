@@ -5,9 +5,10 @@ from functools import cached_property
 
 from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
-from ..engines.engine import Engine, Recipe
-from ..formula import maximum, where
-from ..job import Job
+from ..engines.engine import Engine
+from ..engines.recipe import Recipe
+from ..formula import each, total, where
+from ..job import Beside, Job
 from ..model.model import Model
 from ..quantities import Bytes, Count
 from ..schedule.flight import round_size_of
@@ -15,7 +16,7 @@ from ..schedule.laws import Schedule
 from .axes import Layout
 from .replicas import Replicas, groups
 
-FULL_PRECISION: Bytes = 4  # of an fp32 weight
+MEGATRON = ("megatron", "megatron-2022", "megatron-2021")
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,29 @@ class Case:
 
     @cached_property
     def compute_bytes(self) -> Bytes:
-        """A gathered weight: 4 bytes in fp32, else as the engine gathers it."""
-        return where(self.job.precision == "fp32", FULL_PRECISION, self.engine.compute_bytes)
+        """A gathered weight."""
+        return self.recipe.gathered
 
     @cached_property
     def reduce_bytes(self) -> Bytes:
-        """A gradient on the wire: never less than a weight that is computed with."""
-        return maximum(self.engine.reduce_bytes, self.compute_bytes)
+        """A gradient on the wire."""
+        return self.recipe.reduced
+
+    @cached_property
+    def optimizer_zero(self) -> Count:
+        """The highest ZeRO stage that the optimizer runs with: Megatron-LM's Muon shares whole matrices, so 1.
+
+        Source: Megatron-LM layer_wise_optimizer.py; Megatron-FSDP takes adam or sgd.
+        """
+        return where((self.recipe.steps > 0) & (self.engine.name in MEGATRON), 1, 3)
+
+    @cached_property
+    def orthogonal_bytes(self) -> Bytes:
+        """A matrix that is gathered once more to be orthogonalised: where weights are cut, so are matrices.
+
+        Source: Liu et al. 2025, arXiv:2502.16982, distributed Muon; whole matrices need no gather.
+        """
+        return where(self.layout.zero >= self.engine.weights_sharded_from, self.recipe.orthogonal, 0)
 
     @cached_property
     def deferred(self) -> Count:
@@ -88,8 +105,24 @@ class Case:
 
     def _replicas(self, shard: Group, copies: Group, every: Group) -> Replicas:
         sharded = self.layout.zero >= 1
-        wire = self.reduce_bytes, self.compute_bytes
-        return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, *wire)
+        wire = (
+            self.reduce_bytes,
+            self.compute_bytes,
+            self.recipe.ends_gathered,
+            self.orthogonal_bytes,
+            self.frozen_gathers,
+        )
+        return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, self.spared, *wire)
+
+    @cached_property
+    def frozen_gathers(self) -> Count:
+        """All-gathers of frozen weights in one step: none where every rank has them whole."""
+        return where(self.layout.zero >= self.engine.weights_sharded_from, self.gathers, 0)
+
+    @cached_property
+    def beside_bytes(self) -> Bytes:
+        """Bytes of other models on one accelerator."""
+        return total(each(Beside.held, self.job.beside, self.recipe.bytes_per_parameter))
 
     @cached_property
     def weight_cut(self) -> Count:
@@ -125,6 +158,26 @@ class Case:
     def gathers_blocks(self) -> Count:
         """1 where weights are gathered block by block: ZeRO-3 over more than one rank."""
         return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1, 0)
+
+    @cached_property
+    def bucket_bytes(self) -> Bytes:
+        """Buckets that gradients pass through from ZeRO-1 on: one, and a second where one fills while one is sent.
+
+        A pipeline reduces after its last pass, so it needs no second one. Source: DeepSpeed, stage_1_and_2.py.
+        """
+        beside: Count = where(self.layout.overlap_dp, where(self.layout.pp > 1, 0, 1), 0)
+        held: Bytes = where(self.layout.zero >= 1, (1 + beside) * self.engine.bucket_elements * self.reduce_bytes, 0)
+        return where(self.engine.bucket_elements > 0, held, 0)  # no array where there is nothing
+
+    @cached_property
+    def copied_bytes(self) -> Bytes:
+        """Copies of a parameter that replicas (ZeRO-0) hold: its weight cast for compute, its gradient in a bucket."""
+        cast: Bytes = where(self.recipe.weights > self.compute_bytes, self.compute_bytes, 0)
+        weights: Bytes = where(self.engine.casts_weights, cast, 0)
+        buckets: Bytes = where(self.layout.replicas > 1, self.recipe.gradients, 0)
+        gradients: Bytes = where(self.engine.copies_gradients, buckets, 0)
+        held: Bytes = where(self.layout.zero == 0, weights + gradients, 0)
+        return where(self.engine.casts_weights | self.engine.copies_gradients, held, 0)
 
     @cached_property
     def gathers_all(self) -> Count:

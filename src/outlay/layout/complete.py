@@ -5,10 +5,10 @@ from typing import Any
 
 from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
-from ..engines.tables import kernel_set
-from ..job import AUTO, Job
+from ..engines.tables import kernel_set, optimizer, precision
+from ..job import AUTO, Job, named_types, types_of, wire_of
 from ..model.model import Model
-from ..schedule.laws import FOLDED
+from ..schedule.laws import FOLDED, SCHEDULES
 from .axes import Layout
 from .stages import stage_layers
 
@@ -17,6 +17,7 @@ FLAGS = {
     "global_batch": "--batch",
     "bytes_per_parameter": "--bytes",
     "micro_batch": "--mbs",
+    "batch_rampup": "--rampup",
 }
 
 
@@ -29,6 +30,12 @@ def _precision(accelerator: Accelerator) -> str:
     if accelerator.bf16_flops:
         return "bf16"
     return "fp16" if accelerator.fp16_flops else "fp32"
+
+
+def _schedule(engine: Engine, pp: int, vpp: int) -> str:
+    """The engine's usual order of a pipeline with so many chunks a rank; 1F1B where there is none."""
+    fitting = (name for name in engine.schedules if pp > 1 and SCHEDULES[name].fits(pp, vpp) == 1)
+    return next(fitting, "interleaved" if vpp > 1 else "1f1b")
 
 
 def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> dict[str, Any]:
@@ -45,17 +52,18 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
     split = split if len(split) in (pp, pp * vpp) and sum(split) == model.layers else ()
     left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
     folded = layout.schedule in FOLDED
+    zero = min(engine.zero, engine.zero_with_pp if pp > 1 else 3, engine.zero_with_tp if tp > 1 else 3)
     held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends, folded))
     return plain | {
         "vpp": vpp,
         "sp": tp > 1 and engine.slices_sequence,
-        "cp_kind": "ring",
+        "cp_kind": engine.cp_kinds[0],
         "moe_dispatch": "all_to_all",
         "dp_shard": max(1, left),
-        "zero": engine.zero,
-        "schedule": "interleaved" if vpp > 1 else "1f1b",
-        "recompute": "none",
-        "recompute_layers": held if given("recompute", "none") == "full" else 0,
+        "zero": zero,
+        "schedule": _schedule(engine, pp, vpp),
+        "recompute": engine.recompute,
+        "recompute_layers": held if given("recompute", engine.recompute) == "full" else 0,
         "split": (),
         "overlap_tp": False,
         "overlap_dp": True,
@@ -90,9 +98,29 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     """The layout with every field filled, and what was assumed."""
     defaults = _layout_defaults(model, cluster, layout, engine)
     missing = {f.name: defaults[f.name] for f in fields(Layout) if getattr(layout, f.name) is AUTO}
-    experts = any(block.feed_forward.experts for block in model.blocks)
+    experts = model.experts > 0
     said = (_said(name, value, layout, experts) for name, value in missing.items())
-    return replace(layout, **missing), tuple(text for text in said if text)
+    idle = ("sp without tp changes nothing (--sp)",) if layout.sp and (layout.tp or 1) == 1 else ()
+    return replace(layout, **missing), (*(text for text in said if text), *idle)
+
+
+STATE = ("master_dtype", "gradient_dtype", "moment_dtype")
+
+
+def _types(job: Job, engine: Engine) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The number types of a job's state and wire that were not given, and what is assumed of its recipe."""
+    own, (reduced, gathered) = types_of(job, engine), wire_of(job, engine)
+    defaults = (own.master, own.gradients, own.moments, reduced, gathered)
+    names = (*STATE, "reduce_dtype", "gather_dtype")
+    filled = {name: value for name, value in zip(names, defaults, strict=True) if getattr(job, name) is AUTO}
+    how, rule = precision(job.precision), optimizer(job.optimizer)
+    said = [note for note in (rule.note, how.note) if note]
+    if job.fixed or job.bytes_per_parameter is not AUTO:
+        return filled, tuple(said)
+    plain = rule.name == "adam" and how.name in ("bf16", "fp16") and all(getattr(job, name) is AUTO for name in STATE)
+    kept = "bytes a parameter" if plain else "types of state that were not given"
+    filled["bytes_per_parameter"] = named_types(job, engine).name if plain else "derived"
+    return filled, (f"{kept} as {engine.name} keeps them (--bytes)", *said)
 
 
 def complete_job(
@@ -109,15 +137,17 @@ def complete_job(
         filled["global_batch"] = int(layout.dp * layout.micro_batch)
         idle = ", so idle time is at its worst" if layout.pp > 1 else ""
         said.append(f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP{idle} (--batch)")
+    if job.beside:
+        filled["beside"] = tuple(replace(one, ranks=one.ranks or cluster.ranks) for one in job.beside)
+    if job.frozen_format is AUTO:
+        filled["frozen_format"] = "nf4_double" if job.adapter == "qlora" else "16bit"
     if job.precision is AUTO:
         filled["precision"] = _precision(cluster.accelerator)
         said.append(f"{filled['precision']} matrix multiplies (--precision)")
-    if job.bytes_per_parameter is AUTO:
-        filled["bytes_per_parameter"] = engine.recipe
-        said.append(f"bytes a parameter as {engine.name} keeps them (--bytes)")
-    if job.expert_imbalance == 1 and any(block.feed_forward.experts for block in model.blocks):
+    types, about_types = _types(replace(job, **filled), engine)
+    if job.expert_imbalance == 1 and model.experts > 0:
         said.append("experts are equally loaded (--expert-imbalance)")
-    return replace(job, **filled), tuple(said)
+    return replace(job, **filled, **types), (*said, *about_types)
 
 
 def complete(

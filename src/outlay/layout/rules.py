@@ -1,16 +1,13 @@
 """What is legal, and who says so: one row a rule. A predicate works on one layout and on a grid alike."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from ..cluster.efficiency import peak_rate
-from ..quantities import Flag
-from .case import Case
+from .engine_rules import DEEPSPEED, ENGINE_RULES, MEGATRON, TORCH
 from .predicates import (
     all_divide,
+    by_kind,
     expert_width,
     experts,
     factors,
+    grows,
     has_zero,
     heads,
     heads_swap,
@@ -20,28 +17,18 @@ from .predicates import (
     no_empty_chunk,
     recompute_fits,
     rounds,
+    scan_heads,
+    shares_ramp,
     spelled,
     split_fits,
     whole_expert_shards,
     widths,
+    widths_by_kind,
 )
+from .recipe_rules import RECIPE_RULES
+from .rule import Rule
 
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule: whether a case (or each of a grid) obeys it, and the numbers in words for one that does not."""
-
-    code: str
-    what: str
-    rule: str
-    axis: str  # the field whose change mends it
-    legal: Callable[[Case], Flag]
-    got: Callable[[Case], str]
-    engines: tuple[str, ...] = ()  # whose rule it is; empty: everyone's
-
-
-MEGATRON = ("megatron", "megatron-2022", "megatron-2021")
-TORCH = ("fsdp2",)
+__all__ = ["RULES", "Rule", "rules_of"]
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -73,7 +60,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY004",
         "tp does not fit the key/value heads",
-        "Megatron-Core: key/value heads must be a multiple or a divisor of tp",
+        "Megatron-Core: key/value heads must be a multiple of tp; from 0.16 on a divisor will do",
         "tp",
         kv_fit,
         lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp}",
@@ -82,19 +69,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY005",
         "tp does not divide the key/value heads",
-        "torchtitan: tp must divide the key/value heads",
+        "PyTorch: tp must divide the key/value heads",
         "tp",
         lambda at: all_divide(kv_heads(at), at.layout.tp),
         lambda at: f"{spelled(kv_heads(at))} key/value heads / {at.layout.tp}",
-        TORCH,
+        (*TORCH, "hf_trainer"),
     ),
     Rule(
         "LAY006",
-        "tp does not divide the feed-forward width",
-        "tp must divide every dense feed-forward width",
+        "tp does not divide a width",
+        "tp must divide every dense feed-forward width, and heads, groups and channels of recurrent parts",
         "tp",
         lambda at: all_divide(widths(at), at.layout.tp),
-        lambda at: f"width {spelled(widths(at))} / {at.layout.tp}",
+        lambda at: f"{by_kind(widths_by_kind(at))} / {at.layout.tp}",
     ),
     Rule(
         "LAY007",
@@ -128,7 +115,7 @@ RULES: tuple[Rule, ...] = (
         "pp",
         lambda at: bool(at.layout.split) | no_empty_chunk(at),
         lambda at: f"{at.model.layers} layers over {at.layout.pp} x {at.layout.vpp} chunks",
-        TORCH,
+        (*TORCH, *DEEPSPEED, "nanotron"),
     ),
     Rule(
         "LAY011",
@@ -216,7 +203,7 @@ RULES: tuple[Rule, ...] = (
         "Ulysses: tp x cp must divide the heads, those of keys and values too",
         "cp",
         lambda at: (at.layout.cp_kind != "ulysses") | (at.layout.cp == 1) | heads_swap(at),
-        lambda at: f"{spelled(heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
+        lambda at: f"{spelled(heads(at) + scan_heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
     ),
     Rule(
         "LAY021",
@@ -230,7 +217,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY022",
         "the engine does not have this ZeRO stage",
-        "FSDP2: 3 (resharded), 2 (not resharded), 0 (replicated); Megatron-LM of 2021-22: 0 and 1; Megatron-Core: all",
+        "FSDP: 3 (resharded), 2 (not resharded), 0 (replicated); Megatron-LM of 2021: 0, of 2022: 0 and 1;"
+        " nanotron: 0 and 1; MaxText: 0, 1 and 3; Megatron-Core and DeepSpeed: all",
         "zero",
         has_zero,
         lambda at: f"zero {at.layout.zero}, {at.engine.name}",
@@ -246,7 +234,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY024",
         "the engine has no sequence parallelism",
-        "Megatron-LM of 2021 has none",
+        "Megatron-LM of 2021, Megatron-DeepSpeed of 2022, DeepSpeed, the transformers Trainer, llm-foundry: none",
         "sp",
         lambda at: at.engine.slices_sequence | (at.layout.sliced == 1),
         lambda at: f"sp on, {at.engine.name}",
@@ -259,6 +247,7 @@ RULES: tuple[Rule, ...] = (
         lambda at: (experts(at) == 0) | (at.layout.edp <= at.layout.dp_replicate) | whole_expert_shards(at),
         lambda at: f"edp {at.layout.edp:.6g} / dp_replicate {at.layout.dp_replicate}",
     ),
+    *ENGINE_RULES,
     Rule(
         "BAT001",
         "the batch cannot be shared",
@@ -268,6 +257,25 @@ RULES: tuple[Rule, ...] = (
         lambda at: f"{at.job.global_batch:,} / ({at.layout.dp} x {at.layout.micro_batch}) = {at.micro_batches:.6g}",
     ),
     Rule(
+        "BAT002",
+        "the batch does not grow to the global batch",
+        "--rampup is START,INCREMENT,SAMPLES: START to the global batch in whole increments, at most 10,000",
+        "global_batch",
+        grows,
+        lambda at: f"{spelled(list(at.job.batch_rampup))}; global batch {at.job.global_batch:,}",
+    ),
+    Rule(
+        "BAT003",
+        "a smaller batch of the ramp cannot be shared",
+        "START and INCREMENT are multiples of dp x micro_batch, and of pp times that with vpp > 1",
+        "micro_batch",
+        shares_ramp,
+        lambda at: (
+            f"{spelled(list(at.job.batch_rampup[:2]))} / ({at.layout.dp} x {at.layout.micro_batch}"
+            f"{f' x {at.layout.pp}' if at.layout.vpp > 1 else ''})"
+        ),
+    ),
+    Rule(
         "JOB001",
         "the sequence is longer than the learned positions",
         "a model with learned positions has no others",
@@ -275,14 +283,7 @@ RULES: tuple[Rule, ...] = (
         lambda at: (at.model.positions == 0) | (at.job.sequence_length <= at.model.positions),
         lambda at: f"{at.job.sequence_length:,} tokens, {at.model.positions:,} positions",
     ),
-    Rule(
-        "JOB002",
-        "the accelerator does not have the precision",
-        "the precision has matrix units on this accelerator",
-        "precision",
-        lambda at: peak_rate(at.cluster.accelerator, at.job.precision) > 0,
-        lambda at: f"{at.job.precision} on {at.cluster.accelerator.name}",
-    ),
+    *RECIPE_RULES,
 )
 
 
