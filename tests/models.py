@@ -37,7 +37,7 @@ def layouts(draw: st.DrawFn) -> tuple[Model, Job, Cluster, Layout, str]:
     model = draw(st.sampled_from(MODELS))
     tp, cp, pp = draw(powers(8)), draw(powers(2)), draw(powers(8))
     dp = draw(powers(8))
-    experts = max(block.feed_forward.experts for block in model.blocks)
+    experts = model.experts
     vpp = draw(st.sampled_from([1, 1, 2])) if pp > 1 else 1
     layout = Layout(
         tp=tp,

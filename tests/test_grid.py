@@ -9,7 +9,7 @@ import pytest
 from models import MODELS, loaded
 from outlay import Job, Model, load_cluster, load_engine
 from outlay.bill import load
-from outlay.engines.tables import recipe
+from outlay.job import recipe_of
 from outlay.layer import model_costs
 from outlay.layout.axes import Layout
 from outlay.layout.case import Case
@@ -29,7 +29,7 @@ def axis(place: int, *values: Any) -> np.ndarray:
 
 def block(model: Model, schedule: str, random: np.random.Generator) -> Layout:
     """Forty random rows of degrees, times options that constrain nothing."""
-    experts = max(part.feed_forward.experts for part in model.blocks)
+    experts = model.experts
     tp, cp, pp, dp = (random.choice([1, 2, 4, 8], 40).reshape(-1, 1, 1, 1, 1, 1).astype(float) for _ in range(4))
     vpp = np.full_like(pp, 2.0 if schedule == "interleaved" else 1.0)
     return Layout.grid(
@@ -72,7 +72,13 @@ def test_a_cell_of_a_grid_is_the_bill_of_its_layout(model: Model) -> None:
         for engine in ("megatron", "fsdp2"):
             driver = load_engine(engine)
             case = Case(
-                model, job, cluster, driver, recipe(driver.recipe), SCHEDULES[schedule], block(model, schedule, random)
+                model,
+                job,
+                cluster,
+                driver,
+                recipe_of(job, driver, cluster.accelerator),
+                SCHEDULES[schedule],
+                block(model, schedule, random),
             )
             peaks, times = counted(case)
             shape = np.broadcast_shapes(np.shape(peaks), np.shape(times), (40, 4, 3, 2, 2, 2))

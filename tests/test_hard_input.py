@@ -130,8 +130,8 @@ BROKEN = [
     ("cluster.accelerator.bf16_flops", 10**400),
     ("model.shape.hidden", 10**400),
     ("model.shape.hidden", 0),
-    ("model.shape.blocks.0.attention.kv_heads", 0),
-    ("model.shape.blocks.0.feed_forward.experts", 10**15),
+    ("model.shape.blocks.0.sublayers.0.parts.0.kv_heads", 0),
+    ("model.shape.blocks.0.sublayers.0.parts.0.value_dim", 0),
 ]
 
 
@@ -366,5 +366,5 @@ def test_a_change_is_advised_for_a_part_of_two_percent_and_more(ask: Ask) -> Non
 def test_an_accelerator_without_bf16_has_no_rate_of_it(ask: Ask) -> None:
     out = ask("hardware v100")[1]
 
-    assert "0.00" not in out and out.splitlines()[2].split()[2] == "-"
+    assert "0.00" not in out and out.splitlines()[2].split()[3] == "-"
     assert "no bf16" in ask("hardware v100-sxm2-32")[1]

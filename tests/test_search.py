@@ -98,7 +98,7 @@ def legal(case: Case) -> bool:
 def options(case: Case, space: Space) -> list[Layout]:
     """Every option of one legal row; where one changes nothing, the first of its values."""
     at, held = case.layout, int(longest_stage(case))
-    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    experts = case.model.experts > 0
     replicas = at.replicas > 1 or (experts and at.edp > 1)
     parts = min(held, space.parts)
     shares = {part / space.parts for _, part in space.recompute if part}

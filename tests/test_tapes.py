@@ -7,11 +7,12 @@ import pytest
 from models import DEEPSEEK_V3, GPT3, LLAMA_7B, LLAMA_8B, LLAMA_70B
 from outlay.engines.tables import engine, kernel_set
 from outlay.job import Job
-from outlay.layer import split_moves, sum_kept, sum_kept_selective, unpadded
+from outlay.layer import unpadded
 from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import head_rows, rows
 from outlay.model.model import Model
+from outlay.sums import split_moves, sum_kept, sum_kept_selective
 
 GIB = 2**30
 

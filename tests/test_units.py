@@ -13,13 +13,16 @@ import pytest
 import outlay
 from models import DEEPSEEK_V3, loaded
 from outlay.cluster.efficiency import rates
+from outlay.cluster.network import DeepGroup
 from outlay.engines.tables import kernel_set
-from outlay.layer import split_moves
+from outlay.job import Beside, Packing
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import rows
-from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.model.operations import Attention, Linear, Move, Pointwise, Row, Scores
+from outlay.model.scan import Scan
 from outlay.quantities import unit_of
 from outlay.reading import check, field_units, formulas, function_of, is_quantity
+from outlay.sums import split_moves
 from units import quantity, result_units
 
 FACES = ("outlay.cli", "outlay.show", "outlay.validate", "outlay.__main__")
@@ -49,7 +52,7 @@ BLOCK = DEEPSEEK_V3.blocks[-1]
 KERNELS = kernel_set("transformer_engine")
 WORK, MOVES = split_moves(rows(DEEPSEEK_V3, BLOCK, KERNELS))
 HERE = dict(sizes(DEEPSEEK_V3, BLOCK, AT.case.job, AT.case.layout, AT.case.engine, KERNELS)) | {
-    "value": quantity(2, "B"), "multiply_add": quantity(2, "FLOP"),
+    "value": quantity(2, "B"), "byte": quantity(1, "B"), "multiply_add": quantity(2, "FLOP"),
 }  # fmt: skip
 
 
@@ -92,12 +95,19 @@ EXAMPLES: dict[str, Any] = {
     "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": ROWS, "moves": MOVES["tp"],
     "core": tuple(row for row in ROWS if type(row) is Attention),
     "rates": SPEED, "speed": SPEED, "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
-    "group": case.dense_replicas.shard,
+    "group": case.dense_replicas.shard, "kind": "dense", "moments": case.recipe.moments,
+    "row": Row("row"), "linear": first(Linear), "pointwise": dressed(first(Pointwise)),
+    "linears": tuple(row for row in ROWS if isinstance(row, Linear)),
+    "tables": tuple(row for row in ROWS if isinstance(row, Pointwise)),
+    "others": tuple(row for row in ROWS if not isinstance(row, Linear | Pointwise)),
 }  # fmt: skip
 OWNERS: dict[str, Any] = {
     "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
     "Pointwise": dressed(first(Pointwise)), "Attention": dressed(first(Attention)),
-    "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard, "Replicas": case.dense_replicas,
+    "Beside": dressed(Beside("critic", "critic", 8e9, 8)), "Packing": Packing(512.0, 1.0),
+    "Scores": Scores("scores", "T", "q"), "Scan": Scan("scan", "T", "q", "hidden", "q"),
+    "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard,
+    "DeepGroup": DeepGroup(8, 8, case.cluster), "Replicas": case.dense_replicas,
     "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
 OWN = {"outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8}}

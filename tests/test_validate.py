@@ -364,7 +364,7 @@ def test_a_row_knows_the_line_on_which_it_begins(tmp_path: Path) -> None:
         ({"pp": "2", "schedule": "ZB-2p"}, 'schedule "ZB-2p" is not counted'),
         ({"pp": "2", "schedule": "interleaved 1F1B"}, "chunks a rank (vpp) not published"),
         ({"zero_or_fsdp": "magic"}, 'sharding "magic" is not known'),
-        ({"source": "MaxText performance tables"}, "MaxText is not an engine"),
+        ({"source": "LitGPT resource tables"}, "adapters (LoRA) are not counted"),
     ],
 )  # fmt: skip
 def test_a_row_that_cannot_be_used_says_why(row_of: Callable[..., Row], cells: dict[str, str], reason: str) -> None:

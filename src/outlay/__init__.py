@@ -20,7 +20,7 @@ from .derivation import explain
 from .engines.engine import Engine
 from .engines.tables import engine as load_engine
 from .errors import Fault, InputError, OutlayError
-from .job import Job
+from .job import Beside, Job, Packing
 from .layout.axes import Layout
 from .model.catalogue import find as load_model
 from .model.model import Model
@@ -45,6 +45,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Beside",
     "Bill",
     "Cluster",
     "Engine",
@@ -54,6 +55,7 @@ __all__ = [
     "Layout",
     "Model",
     "OutlayError",
+    "Packing",
     "Parameters",
     "Plan",
     "count",

@@ -7,28 +7,31 @@ from .cluster.accelerator import Cluster
 from .cluster.efficiency import counted_rate
 from .engines.engine import Engine
 from .engines.tables import engine as find_engine
-from .engines.tables import recipe as find_recipe
+from .engines.tables import kernel_set
 from .errors import Fault, InputError
 from .items import Bubble, Memory, Step, TrafficItem, bubble_of, memory_of, step_items, traffic_of
-from .job import Job
+from .job import Job, recipe_of
 from .layer import model_costs
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.complete import complete, flag
 from .layout.nearest import legal_values, nearest_layouts
 from .layout.predicates import split_fits
+from .layout.recipe_rules import contradictions
 from .layout.rules import Rule, rules_of
 from .layout.stages import candidates, chunk_sizes, every_stage, whole
+from .layout.training_rules import untrainable
 from .memory.activations import recomputed_share
 from .memory.peak import Stages
 from .model.model import Model
-from .quantities import GB
+from .rampup import Ramp, ramp_of
 from .ranges import out_of_range
+from .remarks import remarks
 from .schedule.laws import SCHEDULES
 from .stage import StageCosts, stage_costs
-from .step.compute import BACKWARD, flops_share, recomputed_flops
+from .step.compute import flops_share, recomputed_flops
 from .step.total import step_seconds
-from .undivided import Parameters, layer_flops, parameters, sequence_flops
+from .undivided import Parameters, backward_flops, layer_flops, parameters, sequence_flops, state_of
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Bill:
     violations: tuple[Violation, ...]
     assumptions: tuple[str, ...]
     conventions: dict[str, str]
+    rampup: Ramp | None = None  # where the batch grows
 
 
 @dataclass(frozen=True)
@@ -111,22 +115,11 @@ def case_of(
         raise InputError(*faults)
     driver = engine if isinstance(engine, Engine) else find_engine(engine)
     full_job, full_layout, assumptions = complete(model, job, cluster, layout, driver)
-    recipe = find_recipe(full_job.bytes_per_parameter)
+    wrong = [*contradictions(full_job, driver), *untrainable(model, full_job, kernel_set(driver.kernels))]
+    if wrong:
+        raise InputError(*wrong)
+    recipe = recipe_of(full_job, driver, cluster.accelerator)
     return Case(model, full_job, cluster, driver, recipe, SCHEDULES[full_layout.schedule], full_layout), assumptions
-
-
-def _hosted(case: Case, total: int) -> tuple[str, ...]:
-    """What offload asks of the hosts, which is not checked."""
-    kept = case.recipe.optimizer * case.layout.offload_optimizer + case.recipe.weights * case.layout.offload_parameters
-    if not kept:
-        return ()
-    share = kept * total / case.cluster.ranks / GB
-    return (f"offload: {share:,.0f} GB of host memory an accelerator, and the host has it (not checked)",)
-
-
-def _recalled(cluster: Cluster) -> tuple[str, ...]:
-    """Figures of the cluster that no source was read for."""
-    return tuple(f"{figure}: recalled, not read from its source" for figure in cluster.unverified)
 
 
 MOST_CHUNKS = 4_096  # a pipeline is laid out chunk by chunk, and no model has so many layers
@@ -159,7 +152,7 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
     counted = countable(case)
     loaded = load(counted)
     owned = parameters(model)
-    memory = memory_of(loaded.stages, loaded.every, counted, owned.total, not violations)
+    memory = memory_of(loaded.stages, loaded.every, counted, not violations)
     step = step_of(loaded)
     return Bill(
         model=model,
@@ -175,12 +168,9 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
         traffic=traffic_of(loaded.stages, counted),
         binds=binds_of(memory, step),
         violations=violations,
-        assumptions=(
-            *assumptions,
-            *_hosted(case, owned.total),
-            *_recalled(cluster),
-        ),
+        assumptions=(*assumptions, *remarks(case)),
         conventions=conventions_of(case),
+        rampup=None if violations else ramp_of(loaded.stages, loaded.whole, counted),
     )
 
 
@@ -188,12 +178,13 @@ def step_of(loaded: Loaded) -> Step:
     """Time, rates and utilisation of one step."""
     case = loaded.case
     seconds = float(step_seconds(loaded.stages, loaded.whole, case))
-    tokens = case.job.global_batch * case.job.sequence_length / seconds
+    tokens = case.job.global_batch * case.job.sequence_length * case.job.useful_share / seconds
     forward = sequence_flops(case.model, case.job) * case.job.global_batch
     again = recomputed_flops(*layer_flops(case.model, case.job), _recomputed(loaded), case.layout)
     again_step = float(again) * case.job.global_batch
-    flops = (1 + BACKWARD) * forward
-    rate = counted_rate(case.cluster.accelerator, case.job.precision)
+    flops = forward + backward_flops(case.model, case.job) * case.job.global_batch
+    useful = flops * case.job.useful_share
+    rate = counted_rate(case.cluster.accelerator, case.job.number)
     ranks = case.cluster.ranks
     return Step(
         seconds=seconds,
@@ -201,9 +192,9 @@ def step_of(loaded: Loaded) -> Step:
         items=step_items(loaded.stages, loaded.whole, case),
         tokens_per_second=tokens,
         tokens_per_second_per_device=tokens / ranks,
-        mfu=float(flops_share(flops, seconds, ranks, rate)),
+        mfu=float(flops_share(useful, seconds, ranks, rate)),
         hfu=float(flops_share(flops + again_step, seconds, ranks, rate)),
-        model_flops=flops,
+        model_flops=useful,
     )
 
 
@@ -228,11 +219,12 @@ def binds_of(memory: Memory, step: Step) -> Binds:
 def conventions_of(case: Case) -> dict[str, str]:
     """The conventions a reader must know before comparing these figures with others."""
     seen = "the keys a token sees (causal)" if case.job.attention_flops == "causal" else "all keys (full)"
-    recipe = case.recipe
+    state = state_of(case.model, case.recipe, case.job)
+    once = "" if case.job.training.whole else " (once through frozen matrices)"
+    of_each = ", ".join(f"{name} {state.each(name):.6g}" for name in ("weights", "gradients", "optimizer"))
     return {
-        "bytes_per_parameter": f"{recipe.bytes_per_parameter:g}: weights {recipe.weights:g},"
-        f" gradients {recipe.gradients:g}, optimizer {recipe.optimizer:g}",
-        "flops": f"2 a multiply-add, backward twice forward, attention over {seen}, recompute not counted",
+        "bytes_per_parameter": f"{state.each('bytes'):.6g}: {of_each}",
+        "flops": f"2 a multiply-add, backward twice forward{once}, attention over {seen}, recompute not counted",
         "mfu": f"model FLOPs over the dense {case.job.precision} rate of {case.cluster.accelerator.name};"
         " hfu adds recompute",
         "bubble": "over the makespan, equal stages, a slot is one forward and one backward pass",

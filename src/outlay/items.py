@@ -7,7 +7,6 @@ from .cluster.network import level
 from .layout.axes import Layout
 from .layout.case import Case
 from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
-from .memory.states import state_bytes
 from .reading import parts
 from .schedule.bubble import schedule_slots, useful_slots
 from .stage import StageCosts
@@ -30,6 +29,7 @@ from .step.traffic import (
     pipeline_bytes,
     tied_bytes,
 )
+from .undivided import state_of
 
 Verdict = Literal["fits", "tight", "does_not_fit", "impossible"]
 
@@ -140,16 +140,20 @@ def _worst(stages: Stages, case: Case) -> tuple[StageCosts, WorstRank]:
     return stage, WorstRank(number * int(case.layout.tp * case.layout.cp * case.layout.dp), number, reason)
 
 
-def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, total_parameters: int, legal: bool) -> Memory:
+def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: bool) -> Memory:
     """Memory of one layout: the worst rank itemised, every stage beside it."""
     stage, worst = _worst(stages, case)
     items = memory_items(stage, case)
     low, high = band(items)
     accelerator = case.cluster.accelerator
     usable = accelerator.memory_bytes - accelerator.context_bytes - case.job.reserved_bytes
-    undivided = state_bytes(total_parameters, case.recipe.bytes_per_parameter)
-    resident = undivided - total_parameters * (
-        case.recipe.weights * case.layout.offload_parameters + case.recipe.optimizer * case.layout.offload_optimizer
+    state = state_of(case.model, case.recipe, case.job)
+    undivided = state.bytes
+    others = case.beside_bytes * case.cluster.ranks
+    resident = (
+        undivided
+        + others
+        - (state.weights * case.layout.offload_parameters + state.optimizer * case.layout.offload_optimizer)
     )
     impossible = float(resident / (case.cluster.ranks * usable)) if usable > 0 else float("inf")
     named = {item.name: item.value for item in items}
@@ -279,7 +283,7 @@ def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
         alone = one * 2 * layout.vpp * float(case.micro_batches)
         link = case.cluster.inside.name if stride < case.cluster.inside.size else case.cluster.outside.name
         found.append(TrafficItem("pp", size, alone, one * hops, link, "tokens"))
-    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    experts = case.model.experts > 0
     tied = float(tied_bytes(case)) > 0
     if layout.replicas > 1 or (experts and layout.edp > 1) or tied:
         busiest = busiest_stage(stages, case)

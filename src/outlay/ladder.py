@@ -14,7 +14,6 @@ from .errors import Fault, InputError, nearest, quoted
 from .formula import total, where
 from .items import busiest_stage, slowest_stage
 from .job import Job
-from .layer import split_moves, sum_forward, sum_kept
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.sizes import sizes
@@ -37,6 +36,7 @@ from .schedule.bubble import bubble_share, schedule_share
 from .stage import StageCosts
 from .step.total import idle_parts, pass_seconds, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
+from .sums import split_moves, sum_forward, sum_kept
 from .undivided import parameters
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _coarse_tape(loaded: Loaded) -> float:
 
 def _coarse_step(loaded: Loaded) -> float:
     case = loaded.case
-    rate = counted_rate(case.cluster.accelerator, case.job.precision)
+    rate = counted_rate(case.cluster.accelerator, case.job.number)
     return float(coarse_step(parameters(case.model).active, rate, case))
 
 
@@ -172,9 +172,7 @@ def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
 
 def _speed(loaded: Loaded) -> tuple[Any, ...]:
     kernels = kernel_set(loaded.case.engine.kernels)
-    speed = rates(
-        loaded.case.cluster.accelerator, loaded.case.job.precision, kernels.attention_share, kernels.elementwise
-    )
+    speed = rates(loaded.case.cluster.accelerator, loaded.case.job.number, kernels.attention_share, kernels.elementwise)
     return *_rows(loaded), speed
 
 

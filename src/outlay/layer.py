@@ -4,23 +4,43 @@ The seam between the inventory and everything after it: memory and step read onl
 the micro-batch and sp alone, so a search computes it once for each distinct combination.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates, rates
 from .engines.engine import Engine, KernelSet
+from .engines.recipe import Recipe
 from .engines.tables import kernel_set
-from .formula import each, maximum, total
-from .job import Job
+from .formula import maximum
+from .job import Job, recipe_of
 from .layout.axes import Layout
 from .layout.sizes import sizes
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Model
-from .model.operations import Attention, Linear, Move, Row, Sizes
-from .quantities import Bytes, Flops, Params, Seconds
-
-AXES = ("tp", "cp", "ep", "etp")
+from .model.operations import Attention, Linear, Move, Pointwise, Row, Sizes
+from .model.trained import trained_rows
+from .quantities import Bytes, Params, Seconds
+from .sums import (
+    AXES,
+    is_expert,
+    split_moves,
+    sum_forward,
+    sum_frozen,
+    sum_input_gradient,
+    sum_kept,
+    sum_kept_selective,
+    sum_matrices,
+    sum_moments,
+    sum_orthogonalised,
+    sum_parameters,
+    sum_sent_backward,
+    sum_sent_forward,
+    sum_spared,
+    sum_time_backward,
+    sum_time_forward,
+    sum_weight_gradient,
+    sum_workspace,
+)
 
 
 @dataclass(frozen=True)
@@ -34,11 +54,22 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class Owned:
+    """What the parameters of one layer on one rank cost by their shape, dense ones or experts."""
+
+    frozen: Params
+    frozen_bytes: Bytes  # of those weights
+    copies: Bytes  # quantised weights
+    moments: Bytes  # of the optimizer
+    orthogonalised: Seconds
+
+
+@dataclass(frozen=True)
 class LayerCosts:
     """One layer (or one end of the model), one micro-batch, one rank."""
 
     name: str
-    dense_parameters: Params
+    dense_parameters: Params  # those that are trained
     expert_parameters: Params
     entry: Bytes  # the layer's input, all that full recompute keeps
     kept: Bytes  # the tape
@@ -54,71 +85,18 @@ class LayerCosts:
     cp: Exchange
     ep: Exchange
     etp: Exchange
+    dense: Owned
+    expert: Owned
+
+    def owned(self, kind: str) -> Owned:
+        """What the dense parameters or the experts cost by their shape."""
+        found: Owned = getattr(self, kind)
+        return found
 
     def on(self, axis: str) -> Exchange:
         """The collectives of one axis."""
         found: Exchange = getattr(self, axis)
         return found
-
-
-def sum_parameters(rows: tuple[Row, ...], here: Sizes) -> Params:
-    """Parameters of some rows on one rank."""
-    return total(each(Row.parameters, rows, here))
-
-
-def sum_kept(rows: tuple[Row, ...], here: Sizes) -> Bytes:
-    """The tape: bytes of some rows that wait for the backward pass."""
-    return total(each(Row.kept, rows, here))
-
-
-def sum_kept_selective(rows: tuple[Row, ...], here: Sizes) -> Bytes:
-    """The tape where the attention core is recomputed."""
-    return total(each(Row.kept_selective, rows, here))
-
-
-def sum_workspace(rows: tuple[Row, ...], here: Sizes) -> Bytes:
-    """Bytes held for a moment beyond the tape."""
-    return total(each(Row.workspace, rows, here))
-
-
-def sum_flops(rows: tuple[Row, ...], here: Sizes) -> Flops:
-    """Model FLOPs of the forward pass."""
-    return total(each(Row.flops, rows, here))
-
-
-def sum_forward(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
-    """Kernel time of the forward pass."""
-    return total(each(Row.forward, rows, here, speed))
-
-
-def sum_input_gradient(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
-    """Kernel time of the input gradients."""
-    return total(each(Row.input_gradient, rows, here, speed))
-
-
-def sum_weight_gradient(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
-    """Kernel time of the weight gradients."""
-    return total(each(Row.weight_gradient, rows, here, speed))
-
-
-def sum_time_forward(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Seconds:
-    """Time of an axis's collectives in the forward pass."""
-    return total(each(Move.time_forward, moves, here, cluster))
-
-
-def sum_time_backward(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Seconds:
-    """Time of an axis's collectives in the backward pass."""
-    return total(each(Move.time_backward, moves, here, cluster))
-
-
-def sum_sent_forward(moves: tuple[Move, ...], here: Sizes) -> Bytes:
-    """Bytes that one rank sends on an axis in the forward pass."""
-    return total(each(Move.sent_forward, moves, here))
-
-
-def sum_sent_backward(moves: tuple[Move, ...], here: Sizes) -> Bytes:
-    """Bytes that one rank sends on an axis in the backward pass."""
-    return total(each(Move.sent_backward, moves, here))
 
 
 def context_forward(
@@ -139,7 +117,7 @@ def context_backward(
 
 def entry_bytes(here: Sizes) -> Bytes:
     """The input of one layer: the hidden vectors of a micro-batch's tokens on this rank."""
-    return here["value"] * here["S"] * here["hidden"]
+    return here["value"] * here["S"] * here["stream"]
 
 
 def _exchange(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
@@ -151,32 +129,40 @@ def _exchange(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchang
     )
 
 
-def is_expert(row: Row) -> bool:
-    """Whether a row's weights belong to the experts, which have data-parallel groups of their own."""
-    return isinstance(row, Linear) and row.copies == "E"
-
-
-def split_moves(all_rows: Iterable[Row]) -> tuple[tuple[Row, ...], dict[str, tuple[Move, ...]]]:
-    """The kernels among some rows, and the collectives of each axis."""
-    kept = tuple(all_rows)
-    moves = tuple(row for row in kept if isinstance(row, Move))
-    return (
-        tuple(row for row in kept if not isinstance(row, Move)),
-        {axis: tuple(move for move in moves if move.axis == axis) for axis in AXES},
+def owned(rows: tuple[Row, ...], here: Sizes, speed: Rates, recipe: Recipe) -> Owned:
+    """What the parameters of some rows cost by their shape."""
+    still, rows = tuple(row for row in rows if not row.trained), tuple(row for row in rows if row.trained)
+    linears = tuple(row for row in rows if isinstance(row, Linear))
+    tables = tuple(row for row in rows if isinstance(row, Pointwise))
+    others = tuple(row for row in rows if not isinstance(row, Linear | Pointwise))
+    matrices = tuple(row for row in still if isinstance(row, Linear))
+    return Owned(
+        frozen=sum_parameters(still, here),
+        frozen_bytes=sum_frozen(still, matrices, here, recipe.frozen),
+        copies=recipe.copies * sum_matrices(linears, here),
+        moments=sum_moments(linears, tables, others, here, recipe.moments),
+        orthogonalised=sum_orthogonalised(linears, here, recipe.steps, speed),
     )
 
 
-def layer_costs(name: str, all_rows: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster) -> LayerCosts:
+def layer_costs(
+    name: str, all_rows: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster, recipe: Recipe
+) -> LayerCosts:
     """Every field is a sum over rows."""
     work, moves = split_moves(all_rows)
     core = tuple(row for row in work if isinstance(row, Attention))
+    dense, experts = (tuple(row for row in work if is_expert(row) is which) for which in (False, True))
+    linears = tuple(row for row in work if isinstance(row, Linear))
+    spared = sum_spared(linears, here, recipe.spares, recipe.output_again)
     return LayerCosts(
         name=name,
-        dense_parameters=sum_parameters(tuple(row for row in work if not is_expert(row)), here),
-        expert_parameters=sum_parameters(tuple(row for row in work if is_expert(row)), here),
+        dense_parameters=sum_parameters(tuple(row for row in dense if row.trained), here),
+        expert_parameters=sum_parameters(tuple(row for row in experts if row.trained), here),
+        dense=owned(dense, here, speed, recipe),
+        expert=owned(experts, here, speed, recipe),
         entry=entry_bytes(here),
-        kept=sum_kept(work, here),
-        kept_selective=sum_kept_selective(work, here),
+        kept=sum_kept(work, here) - spared,
+        kept_selective=sum_kept_selective(work, here) - spared,
         workspace=sum_workspace(work, here),
         forward=sum_forward(work, here, speed),
         core_forward=sum_forward(core, here, speed),
@@ -197,20 +183,22 @@ class ModelCosts:
     head: LayerCosts
 
 
-def inventory(model: Model, kernels: KernelSet) -> dict[str, tuple[Row, ...]]:
-    """The rows of every kind of layer, and of the two ends."""
-    kinds = {block.name: rows(model, block, kernels) for block in model.blocks}
-    return kinds | {"embedding": embedding_rows(model, kernels), "head": head_rows(model, kernels)}
+def inventory(model: Model, job: Job, kernels: KernelSet) -> dict[str, tuple[Row, ...]]:
+    """The rows of every kind of layer, and of the two ends, with those of adapters."""
+    found = {block.name: rows(model, block, kernels) for block in model.blocks}
+    found |= {"embedding": embedding_rows(model, kernels), "head": head_rows(model, kernels)}
+    gated = {block.name: all(getattr(part, "gated", True) for part in block.parts) for block in model.blocks}
+    return {name: trained_rows(name, them, job.training, gated.get(name, True)) for name, them in found.items()}
 
 
 def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine) -> ModelCosts:
     """Walk the rows of every kind once. The only call that does."""
-    kernels = kernel_set(engine.kernels)
-    speed = rates(cluster.accelerator, job.precision, kernels.attention_share, kernels.elementwise)
-    heres = [sizes(model, block, job, layout, engine, kernels) for block in model.blocks]
+    kernels, recipe = kernel_set(engine.kernels), recipe_of(job, engine, cluster.accelerator)
+    speed = rates(cluster.accelerator, job.number, kernels.attention_share, kernels.elementwise)
+    heres = [sizes(model, block, job, layout, engine, kernels) for block in (*model.blocks, *model.ends)]
     walked = [
-        layer_costs(name, them, here, speed, cluster)
-        for (name, them), here in zip(inventory(model, kernels).items(), [*heres, heres[0], heres[-1]], strict=True)
+        layer_costs(name, them, here, speed, cluster, recipe)
+        for (name, them), here in zip(inventory(model, job, kernels).items(), heres, strict=True)
     ]
     return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1])
 

@@ -1,12 +1,14 @@
 """Documented ranges of fields: read by the faces for their schema, and checked by `count()` itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from .errors import Fault, quoted
+from .errors import Fault, nearest, quoted
 
 MOST_IN_LIST = 10_000  # layers of a stage
+MOST_WORDS = 20
+MOST_OF_A_LIST = {"batch_rampup": 10**15}  # sequences
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,40 @@ def _faults(name: str, hint: Any, value: Any, code: str) -> list[Fault]:
     choices = [choice for choice in get_args(base) if isinstance(choice, str)]
     if choices:
         rule = f"one of {', '.join(choices)}"
-        return [] if value in choices else [Fault(code, f"{name} is not known", rule, _got(value), choices[0])]
+        close = next(iter(nearest(_got(value).strip('"'), choices)), choices[0])
+        return [] if value in choices else [Fault(code, f"{name} is not known", rule, _got(value), close)]
     if base is bool:
         good = isinstance(value, bool)
         return [] if good else [Fault(code, f"{name} is not a switch", "true or false", _got(value), "true")]
+    if get_origin(base) is tuple and get_args(base)[0] is str:
+        rule, example = f"up to {MOST_WORDS} words", "attention,feed_forward"
+        return [] if _worded(value) else [Fault(code, f"{name} is not a list of words", rule, _got(value), example)]
+    if isinstance(value, tuple | list) and value and is_dataclass(value[0]):
+        return [_inner(name, fault) for one in value for fault in out_of_range(one, code)]
+    if is_dataclass(value):
+        return [_inner(name, fault) for fault in out_of_range(value, code)]
     if get_origin(base) is tuple:
-        rule = f"whole numbers from 0 to {MOST_IN_LIST:,}"
-        return [] if _listed(value) else [Fault(code, f"{name} is not a list of counts", rule, _got(value), "16,16")]
+        most = MOST_OF_A_LIST.get(name, MOST_IN_LIST)
+        rule = f"whole numbers from 0 to {most:,}"
+        return (
+            [] if _listed(value, most) else [Fault(code, f"{name} is not a list of counts", rule, _got(value), "16,16")]
+        )
     return _outside(name, base, limits, value, code) if base in (int, float) else []
 
 
-def _listed(value: Any) -> bool:
-    return isinstance(value, tuple | list) and all(type(each) is int and 0 <= each <= MOST_IN_LIST for each in value)
+def _inner(name: str, fault: Fault) -> Fault:
+    """A fault of a record inside a field, under the field's name."""
+    inner, _, said = fault.what.partition(" ")
+    return replace(fault, what=f"{name} {said}", rule=f"{inner}: {fault.rule}")
+
+
+def _worded(value: Any) -> bool:
+    few = isinstance(value, tuple | list) and len(value) <= MOST_WORDS
+    return few and all(isinstance(each, str) and 0 < len(each) <= 40 for each in value)
+
+
+def _listed(value: Any, most: int) -> bool:
+    return isinstance(value, tuple | list) and all(type(each) is int and 0 <= each <= most for each in value)
 
 
 def _outside(name: str, base: Any, limits: list[Any], value: Any, code: str) -> list[Fault]:

@@ -7,119 +7,37 @@ for a second kind of layer.
 from dataclasses import dataclass
 from functools import cached_property
 
-from .formula import each, maximum, minimum, total
-from .layer import LayerCosts, ModelCosts
+from .formula import each, maximum, total
+from .held import (
+    Held,
+    held_block,
+    held_context_backward,
+    held_context_forward,
+    held_copies,
+    held_core,
+    held_core_tape,
+    held_dense,
+    held_entry,
+    held_expert_backward,
+    held_expert_forward,
+    held_experts,
+    held_forward,
+    held_frozen,
+    held_frozen_bytes,
+    held_gradients,
+    held_kept,
+    held_kept_selective,
+    held_layers,
+    held_moments,
+    held_orthogonalised,
+    held_tape,
+    held_tensor_backward,
+    held_tensor_forward,
+    held_weight_gradient,
+)
+from .layer import ModelCosts
 from .layout.stages import Stage
 from .quantities import Bytes, Count, Params, Seconds
-
-
-@dataclass(frozen=True)
-class Held:
-    """So many layers of one kind on one stage."""
-
-    name: str
-    layers: Count
-    costs: LayerCosts
-
-    @cached_property
-    def some(self) -> Count:
-        """1 where the stage has such layers, else 0."""
-        return minimum(self.layers, 1)
-
-
-def held_layers(held: Held) -> Count:
-    """Layers of one kind."""
-    return held.layers
-
-
-def held_dense(held: Held) -> Params:
-    """Parameters outside experts, of the layers of one kind."""
-    return held.layers * held.costs.dense_parameters
-
-
-def held_experts(held: Held) -> Params:
-    """Expert parameters, of the layers of one kind."""
-    return held.layers * held.costs.expert_parameters
-
-
-def held_block(held: Held) -> Params:
-    """Parameters of one layer, where the stage has such layers."""
-    return held.some * (held.costs.dense_parameters + held.costs.expert_parameters)
-
-
-def held_kept(held: Held) -> Bytes:
-    """Tapes of the layers of one kind, one micro-batch."""
-    return held.layers * held.costs.kept
-
-
-def held_kept_selective(held: Held) -> Bytes:
-    """Tapes of the layers of one kind where the attention core is recomputed, one micro-batch."""
-    return held.layers * held.costs.kept_selective
-
-
-def held_entry(held: Held) -> Bytes:
-    """Inputs of the layers of one kind, one micro-batch."""
-    return held.layers * held.costs.entry
-
-
-def held_tape(held: Held) -> Bytes:
-    """One layer's tape, where the stage has such layers."""
-    return held.some * held.costs.kept
-
-
-def held_core_tape(held: Held) -> Bytes:
-    """What one layer's attention core keeps, where the stage has such layers."""
-    return held.some * (held.costs.kept - held.costs.kept_selective)
-
-
-def held_forward(held: Held) -> Seconds:
-    """Kernels of the forward pass."""
-    return held.layers * held.costs.forward
-
-
-def held_core(held: Held) -> Seconds:
-    """Attention cores of the forward pass."""
-    return held.layers * held.costs.core_forward
-
-
-def held_gradients(held: Held) -> Seconds:
-    """Kernels of the backward pass: gradients of inputs and of weights."""
-    return held.layers * (held.costs.input_gradient + held.costs.weight_gradient)
-
-
-def held_weight_gradient(held: Held) -> Seconds:
-    """Kernels of the weight gradients."""
-    return held.layers * held.costs.weight_gradient
-
-
-def held_tensor_forward(held: Held) -> Seconds:
-    """Tensor-parallel exchange of the forward pass."""
-    return held.layers * held.costs.tp.forward
-
-
-def held_tensor_backward(held: Held) -> Seconds:
-    """Tensor-parallel exchange of the backward pass."""
-    return held.layers * held.costs.tp.backward
-
-
-def held_context_forward(held: Held) -> Seconds:
-    """Exposed context-parallel exchange of the forward pass."""
-    return held.layers * held.costs.context_forward
-
-
-def held_context_backward(held: Held) -> Seconds:
-    """Exposed context-parallel exchange of the backward pass."""
-    return held.layers * held.costs.context_backward
-
-
-def held_expert_forward(held: Held) -> Seconds:
-    """Exchange between experts in the forward pass."""
-    return held.layers * (held.costs.ep.forward + held.costs.etp.forward)
-
-
-def held_expert_backward(held: Held) -> Seconds:
-    """Exchange between experts in the backward pass."""
-    return held.layers * (held.costs.ep.backward + held.costs.etp.backward)
 
 
 @dataclass(frozen=True)
@@ -146,18 +64,44 @@ class StageCosts:
 
     @cached_property
     def dense_parameters(self) -> Params:
-        """Parameters of the stage, experts apart."""
+        """Trained parameters of the stage, experts apart."""
         return total(each(held_dense, self.parts))
 
     @cached_property
     def expert_parameters(self) -> Params:
-        """Expert parameters of the stage."""
+        """Trained expert parameters of the stage."""
         return total(each(held_experts, self.parts))
+
+    def frozen(self, kind: str) -> Params:
+        """Frozen parameters, dense or expert."""
+        return total(each(held_frozen, self.parts, kind))
+
+    def frozen_bytes(self, kind: str) -> Bytes:
+        """Bytes of frozen weights, dense or expert."""
+        return total(each(held_frozen_bytes, self.parts, kind))
+
+    @cached_property
+    def every_parameter(self) -> Params:
+        """All parameters of the stage, trained or frozen."""
+        trained: Params = self.dense_parameters + self.expert_parameters
+        return trained + self.frozen("dense") + self.frozen("expert")
+
+    def copies(self, kind: str) -> Bytes:
+        """Quantised copies of weights, dense or expert."""
+        return total(each(held_copies, self.parts, kind))
+
+    def moments(self, kind: str) -> Bytes:
+        """The optimizer's moments, dense or expert."""
+        return total(each(held_moments, self.parts, kind))
+
+    def orthogonalised(self, kind: str) -> Seconds:
+        """Time in which the optimizer orthogonalises matrices, dense or expert."""
+        return total(each(held_orthogonalised, self.parts, kind))
 
     @cached_property
     def end_parameters(self) -> Params:
-        """Parameters of the ends on the stage."""
-        return total(each(held_dense, self.ends))
+        """Parameters of the ends on the stage, trained or frozen."""
+        return total(each(held_dense, self.ends)) + total(each(held_frozen, self.ends, "dense"))
 
     @cached_property
     def block_parameters(self) -> Params:

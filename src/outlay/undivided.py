@@ -1,17 +1,21 @@
 """The parameters of a model by itself: the rows under the layout that divides nothing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from .cluster.efficiency import Rates
+from .engines.recipe import Recipe
 from .engines.tables import engine, kernel_set
 from .job import Job
-from .layer import is_expert, split_moves, sum_flops, sum_parameters, unpadded
+from .layer import inventory, owned, unpadded
 from .layout.axes import ALONE
 from .layout.sizes import sizes
 from .layout.stages import whole
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Block, Model
-from .model.operations import Attention, Row, Sizes
+from .model.operations import Attention, Linear, Row, Sizes
+from .sums import split_moves, sum_flops, sum_flops_back, sum_parameters
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Counts of one model. `active` has both embeddings; `mtp` stands beside and is in neither."""
+    """Counts of one model. `active` has both embeddings, no extra parameters; `mtp` is in neither."""
 
     total: int
     active: int
@@ -35,6 +39,7 @@ class Parameters:
     components: tuple[Component, ...]
 
 
+NO_TIME = Rates(1, 1, 1, 1, 0, 0)  # where only bytes are asked for
 PLAIN = Job(sequence_length=1, global_batch=1, precision="bf16")
 
 
@@ -49,27 +54,28 @@ def _work(all_rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 
 def _idle_experts(model: Model) -> int:
-    """Parameters of experts that one token does not reach, on every layer."""
+    """Parameters of experts that one token does not reach, on every layer: of feed-forward parts and of attention."""
     idle = 0
     for block, count in zip(model.blocks, whole(model).counts, strict=True):
-        part = block.feed_forward
-        if part.experts:
-            chosen = tuple(row for row in rows(model, block, kernel_set("transformer_engine")) if is_expert(row))
-            experts = int(sum_parameters(chosen, plain_sizes(model, block)))
-            idle += int(count) * experts // part.experts * (part.experts - part.active)
+        here, them = plain_sizes(model, block), rows(model, block, kernel_set("transformer_engine"))
+        for part, copies in ((block.experts, "E"), (block.attention, "pairs")):
+            if part and part.experts:
+                chosen = tuple(row for row in them if isinstance(row, Linear) and row.copies == copies)
+                experts = int(sum_parameters(chosen, here))
+                idle += int(count) * experts // part.experts * (part.experts - part.active)
     return idle
 
 
 def _multi_token(model: Model) -> int:
-    """Multi-token prediction modules: a layer of the last kind, two norms in, a projection of 2h x h, a norm out.
+    """Multi-token prediction modules: a layer, two norms in, a projection of 2h x h, a norm out.
 
-    They share embedding and head with the model. Source: DeepSeek-V3 report; file size of its published checkpoint.
+    The layer is of the last kind, where the model does not say. They share embedding and head with the model.
+    Source: DeepSeek-V3 report; file size of its published checkpoint; transformers, MtpLayer.
     """
-    if not model.mtp_layers:
-        return 0
-    block = model.blocks[model.pattern[-1]]
-    layer = int(sum_parameters(_work(rows(model, block, kernel_set("transformer_engine"))), plain_sizes(model, block)))
-    return model.mtp_layers * (layer + 2 * model.hidden * model.hidden + 3 * model.hidden)
+    blocks = model.mtp_blocks or (model.blocks[model.pattern[-1]],) * model.mtp_layers
+    kernels = kernel_set("transformer_engine")
+    layers = sum(int(sum_parameters(_work(rows(model, block, kernels)), plain_sizes(model, block))) for block in blocks)
+    return layers + len(blocks) * (2 * model.hidden * model.hidden + 3 * model.hidden)
 
 
 @cache
@@ -81,29 +87,81 @@ def parameters(model: Model) -> Parameters:
         here = plain_sizes(model, block)
         work = _work(rows(model, block, kernels))
         found += [Component(block.name, row.name, int(row.parameters(here)), int(count)) for row in work]
-    here = plain_sizes(model, model.blocks[0])
-    ends = {"embedding": embedding_rows(model, kernels), "head": head_rows(model, kernels)}
-    for part, them in ends.items():
-        found += [Component(part, row.name, int(row.parameters(here)), 1) for row in _work(them)]
+    for end, them in zip(model.ends, (embedding_rows(model, kernels), head_rows(model, kernels)), strict=True):
+        here = plain_sizes(model, end)
+        found += [Component(end.name, row.name, int(row.parameters(here)), 1) for row in _work(them)]
     components = tuple(component for component in found if component.each)
     amount = sum(component.each * component.layers for component in components)
-    table = model.vocab * model.hidden * (1 if model.tied else 2)
-    return Parameters(amount, amount - _idle_experts(model), table, _multi_token(model), components)
+    width = model.embedding_width or model.hidden
+    table = width * (model.vocab * (1 if model.tied else 2) + model.spare_vectors)
+    active = amount - _idle_experts(model) - model.extra_parameters
+    return Parameters(amount, active, table, _multi_token(model), components)
+
+
+@dataclass(frozen=True)
+class State:
+    """State of a whole model before anything is divided, in bytes."""
+
+    parameters: int
+    weights: float
+    gradients: float
+    optimizer: float
+    trained: int  # parameters, those of adapters among them
+
+    @property
+    def bytes(self) -> float:
+        """All of it: the wall."""
+        return self.weights + self.gradients + self.optimizer
+
+    def each(self, name: str) -> float:
+        """Bytes of one of the three a parameter, on average over the model."""
+        amount: float = getattr(self, name) / self.parameters
+        return amount
+
+
+def _sections(model: Model, job: Job) -> Iterator[tuple[float, tuple[Row, ...], Sizes]]:
+    """How often each kind of layer and each end stands in the model, its rows without collectives, and their sizes."""
+    found = inventory(model, job, kernel_set("transformer_engine")).values()
+    counts = (*whole(model).counts, 1, 1)
+    for count, block, them in zip(counts, (*model.blocks, *model.ends), found, strict=True):
+        yield float(count), _work(them), plain_sizes(model, block, job)
+
+
+@cache
+def state_of(model: Model, recipe: Recipe, job: Job = PLAIN) -> State:
+    """The state of a model under a recipe: exact where every parameter costs the same, and by shape where not.
+
+    What is frozen keeps its weight alone, and adapters come on top.
+    """
+    trained = weights = moments = 0.0
+    for count, work, here in _sections(model, job):
+        held = owned(work, here, NO_TIME, recipe)
+        own = float(sum_parameters(tuple(row for row in work if row.trained), here))
+        trained += count * own
+        weights += count * float(recipe.weights * own + held.copies + held.frozen_bytes)
+        moments += count * float(held.moments)
+    return State(
+        parameters(model).total, weights, recipe.gradients * trained, recipe.master * trained + moments, int(trained)
+    )
 
 
 def sequence_flops(model: Model, job: Job) -> float:
     """Model FLOPs of one sequence's forward pass, attention as the job counts it; every expert loaded alike."""
-    layers, _ = layer_flops(model, job)
-    here = plain_sizes(model, model.blocks[0], job)
-    return float(layers + sum_flops(_work(head_rows(model, kernel_set("transformer_engine"))), here))
+    alike = replace(job, expert_imbalance=1)
+    return sum(count * float(sum_flops(work, here)) for count, work, here in _sections(model, alike))
+
+
+def backward_flops(model: Model, job: Job) -> float:
+    """Model FLOPs of one sequence's backward pass: twice the forward pass, less what frozen matrices do not need."""
+    alike = replace(job, expert_imbalance=1)
+    return sum(count * float(sum_flops_back(work, here)) for count, work, here in _sections(model, alike))
 
 
 def layer_flops(model: Model, job: Job) -> tuple[float, float]:
     """FLOPs of one sequence's forward pass through all layers, and of the attention cores among them."""
-    kernels, alike = kernel_set("transformer_engine"), replace(job, expert_imbalance=1)
     layers = cores = 0.0
-    for count, block in zip(whole(model).counts, model.blocks, strict=True):
-        work, here = _work(rows(model, block, kernels)), plain_sizes(model, block, alike)
-        layers += float(count) * float(sum_flops(work, here))
-        cores += float(count) * float(sum_flops(tuple(row for row in work if isinstance(row, Attention)), here))
+    sections = list(_sections(model, replace(job, expert_imbalance=1)))
+    for count, work, here in sections[: len(model.blocks)]:
+        layers += count * float(sum_flops(work, here))
+        cores += count * float(sum_flops(tuple(row for row in work if isinstance(row, Attention)), here))
     return layers, cores

@@ -26,11 +26,11 @@ from torch.utils._pytree import tree_leaves
 import outlay
 from outlay.engines.engine import Engine
 from outlay.engines.tables import kernel_set
-from outlay.layer import split_moves
 from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.blocks import embedding_rows, head_rows, rows
+from outlay.sums import split_moves
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RANKS, BATCH, TOKENS = 8, 2, 128
@@ -39,7 +39,8 @@ ENDS = VOCAB * HIDDEN, HIDDEN + VOCAB * HIDDEN  # parameters of the embedding; o
 N = sum(ENDS) + LAYERS * (4 * HIDDEN * HIDDEN + 3 * HIDDEN * WIDTH + 2 * HIDDEN)
 ACTIVATION = 2 * BATCH * TOKENS * HIDDEN  # B of the hidden vectors of one micro-batch
 
-BLOCK = ours.Block("layer", ours.Attention(HEADS, HEADS, HIDDEN // HEADS, HIDDEN // HEADS), ours.FeedForward(WIDTH))
+ATTENTION = ours.Attention(HEADS, HEADS, HIDDEN // HEADS, HIDDEN // HEADS)
+BLOCK = ours.decoder_block("layer", ATTENTION, ours.FeedForward(WIDTH))
 MODEL = ours.Model("small", "llama", HIDDEN, VOCAB, (BLOCK,), (0,) * LAYERS)
 FSDP2 = outlay.load_engine("fsdp2")
 

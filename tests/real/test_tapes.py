@@ -7,6 +7,7 @@ data, all 32 layers of them, and small blocks on real bf16 tensors. Layers and w
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
@@ -34,12 +35,13 @@ from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
 
 from outlay.engines.tables import engine, kernel_set
 from outlay.job import Job
-from outlay.layer import entry_bytes, split_moves, sum_kept, sum_kept_selective, unpadded
+from outlay.layer import entry_bytes, unpadded
 from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.blocks import embedding_rows, head_rows, rows
 from outlay.model.operations import Row, Sizes
+from outlay.sums import split_moves, sum_kept, sum_kept_selective
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GIB = 2**30
@@ -91,7 +93,8 @@ class Shape:
     @property
     def counted(self) -> ours.Model:
         dim = self.hidden // self.heads
-        block = ours.Block("layer", ours.Attention(self.heads, self.kv_heads, dim, dim), ours.FeedForward(self.width))
+        attention = ours.Attention(self.heads, self.kv_heads, dim, dim)
+        block = ours.decoder_block("layer", attention, ours.FeedForward(self.width))
         return ours.Model("llama", "llama", self.hidden, self.vocab, (block,), (0,) * 32)
 
 
@@ -303,7 +306,7 @@ HEADS = 8
 def gpt_block(hidden: int) -> ours.Block:
     dim = hidden // HEADS
     attention = ours.Attention(HEADS, HEADS, dim, dim, qkv_bias=True, out_bias=True)
-    return ours.Block("gpt", attention, ours.FeedForward(4 * hidden, gated=False, bias=True))
+    return ours.decoder_block("gpt", attention, ours.FeedForward(4 * hidden, gated=False, bias=True))
 
 
 def real_gpt(attention: nn.Module, hidden: int, dropout: bool) -> nn.Module:
@@ -345,9 +348,11 @@ def test_a_gpt_block_with_a_fused_core_keeps_its_rows(bf16: None, shape: tuple[i
     assert kept == counted_block(gpt_block(hidden), "pytorch", shape, norm="layer", dropout=dropout)
 
 
-def llama_block(hidden: int, kv_heads: int, width: int, **more: object) -> ours.Block:
+def llama_block(
+    hidden: int, kv_heads: int, width: int, norms: Any = "before", parallel: bool = False, **more: object
+) -> ours.Block:
     attention = ours.Attention(HEADS, kv_heads, hidden // HEADS, hidden // HEADS, **more)  # type: ignore[arg-type]
-    return ours.Block("llama", attention, ours.FeedForward(width))
+    return ours.decoder_block("llama", attention, ours.FeedForward(width), norms, parallel)
 
 
 @shapes
@@ -400,9 +405,7 @@ def test_norms_before_after_or_on_both_sides_keep_their_rows(
     hidden = shape[2]
     block = Block(hidden, Attention(hidden, HEADS, 2), SwiGLU(hidden, 384), norms=norms)
 
-    assert block_pass(block, shape) == counted_block(
-        replace(llama_block(hidden, 2, 384), norms=norms), "pytorch", shape
-    )
+    assert block_pass(block, shape) == counted_block(llama_block(hidden, 2, 384, norms), "pytorch", shape)
 
 
 @shapes
@@ -410,9 +413,7 @@ def test_a_parallel_block_keeps_the_input_of_both_norms_once(bf16: None, shape: 
     hidden = shape[2]
     block = Block(hidden, Attention(hidden, HEADS, 2), SwiGLU(hidden, 384), parallel=True)
 
-    assert block_pass(block, shape) == counted_block(
-        replace(llama_block(hidden, 2, 384), parallel=True), "pytorch", shape
-    )
+    assert block_pass(block, shape) == counted_block(llama_block(hidden, 2, 384, parallel=True), "pytorch", shape)
 
 
 # --- latent attention -----------------------------------------------------------------------------------------------
@@ -427,7 +428,7 @@ def latent_pair(shape: tuple[int, int, int], dims: tuple[int, int, int, int], co
     real = LatentAttention(hidden, HEADS, key, rope, key + rope, query, latent, copied)
     ranks = {"query_rank": query, "latent_rank": latent, "rope_dim": rope}
     attention = ours.Attention(HEADS, HEADS, key, key + rope, **ranks)
-    counted = counted_block(ours.Block("latent", attention, ours.FeedForward(256)), "pytorch", shape)
+    counted = counted_block(ours.decoder_block("latent", attention, ours.FeedForward(256)), "pytorch", shape)
     return block_pass(Block(hidden, real, SwiGLU(hidden, 256)), shape) - 2 * 2 * sequence * rope, counted
 
 
@@ -474,8 +475,8 @@ def filled(module: nn.Module) -> nn.Module:
 
 
 def moe_block(hidden: int, active: int, shared: int = 0) -> ours.Block:
-    part = ours.FeedForward(experts=EXPERTS, active=active, expert_width=WIDTH, shared_width=shared)
-    return ours.Block("experts", ours.Attention(HEADS, 2, hidden // HEADS, hidden // HEADS), part)
+    part = ours.Experts(EXPERTS, active, WIDTH, shared_width=shared)
+    return ours.decoder_block("experts", ours.Attention(HEADS, 2, hidden // HEADS, hidden // HEADS), part)
 
 
 @shapes

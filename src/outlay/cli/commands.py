@@ -95,6 +95,10 @@ def _draw() -> tuple[Flag, ...]:
     return (AMOUNTS[1], *DRAWN, *question_flags())
 
 
+def _hardware() -> tuple[Flag, ...]:
+    return (Flag("toml", ("--toml",), "print a TOML file of it, to be edited and given to --on", switch=True),)
+
+
 def _explain() -> tuple[Flag, ...]:
     return (*question_flags(), AMOUNTS[1], SIMULATE)
 
@@ -159,10 +163,10 @@ COMMANDS = (
     ),
     Command(
         "hardware",
-        "The accelerators and node types known by name, or the figures of one.",
+        "The accelerators and node types known by name, the figures of one, or a file of it to edit.",
         "listing",
-        (Positional("text", "a name, or part of one"),),
-        _none,
+        (Positional("text", "a name or part of one, 64xNAME, or a TOML file"),),
+        _hardware,
     ),
     Command(
         "schema",

@@ -17,6 +17,10 @@ ALIASES = {
     "micro_batch": ("--mbs",),
     "bytes_per_parameter": ("--bytes",),
     "reserved_bytes": ("--reserved",),
+    "batch_rampup": ("--rampup",),
+    "frozen": ("--freeze",),
+    "adapter_targets": ("--targets",),
+    "adapter_rank": ("--rank",),
 }
 
 
@@ -81,13 +85,20 @@ def sentence(flag: Flag) -> str:
     return sentences(cls).get(flag.name, "") + choices
 
 
-ON = Flag("on", ("--on",), "64xh100-sxm, a node type such as 8xp5.48xlarge, or 8,16,32xh100-sxm for a scaling table")
+ON = Flag(
+    "on", ("--on",), "64xh100-sxm, a node type such as 8xp5.48xlarge, a TOML file, or 8,16,32xh100-sxm for a table"
+)
 QUESTION = (
     ON,
     Flag("engine", ("--engine",), "what drives the run: megatron, fsdp2, ..; default: megatron"),
     Flag("config", ("--config",), "a TOML file: keys model, on, engine; tables [job] and [layout]; flags override it"),
     Flag("family", ("--as",), "read the config as this family, whatever it says"),
     Flag("part", ("--part",), "dotted path of the language model in the config, such as text_config"),
+    Flag(
+        "extra_parameters",
+        ("--extra-parameters",),
+        "parameters beside the language model, such as 0.57e9 of a vision tower",
+    ),
 )
 FACE = (
     Flag("as_json", ("--json",), "print one JSON object and nothing else", switch=True),

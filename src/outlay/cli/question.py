@@ -14,17 +14,20 @@ from ..cluster.accelerator import Cluster
 from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
 from ..layout.axes import Layout
-from ..model.model import Model
+from ..model.model import Model, with_extra
 from ..show.restore import Asked, is_bill, restore
 from .flags import Given
 from .values import Faults, read_fields, unknown_key
+from .values import count as read_count
 
 LARGEST_FILE = 64 * 2**20  # bytes
 MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
 TEXTS = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "engine": "megatron", "family": "llama", "part": "text_config"}
-KEYS = (*TEXTS, "job", "layout")
+MOST_EXTRA = 10**12  # parameters
+KEYS = (*TEXTS, "extra_parameters", "job", "layout")
 
 # Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
+TYPES = ("master_dtype", "moment_dtype", "gradient_dtype", "reduce_dtype", "gather_dtype")  # of state and wire
 FOLLOWS = {
     "tp": ("dp_shard", "sp"),
     "cp": ("dp_shard",),
@@ -33,10 +36,21 @@ FOLLOWS = {
     "vpp": ("schedule", "recompute_layers"),
     "recompute": ("recompute_layers",),
     "split": ("recompute_layers",),
-    "on": ("dp_shard", "precision"),
-    "engine": ("zero", "bytes_per_parameter"),
+    "on": ("dp_shard", "precision", "bytes_per_parameter", *TYPES),
+    "engine": ("zero", "bytes_per_parameter", *TYPES),
+    "precision": ("bytes_per_parameter", *TYPES),
+    "optimizer": ("bytes_per_parameter",),
+    "bytes_per_parameter": TYPES,
+    "master_dtype": ("bytes_per_parameter",),
+    "moment_dtype": ("bytes_per_parameter",),
+    "gradient_dtype": ("bytes_per_parameter", "reduce_dtype"),
 }
-OWN = ("precision", "zero", "bytes_per_parameter")  # let go of only where the bill holds the default of its time
+# Let go of only where the bill holds the default of its time; but always where one of TOLD changes, which says it anew.
+OWN = ("precision", "zero", "bytes_per_parameter", *TYPES)
+TOLD = {
+    "bytes_per_parameter": ("optimizer", "precision", "master_dtype", "moment_dtype", "gradient_dtype"),
+    **dict.fromkeys(TYPES, ("bytes_per_parameter",)),
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,16 @@ def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = No
     job = _record(Job, asked, file.get("job", {}), texts, given, faults)
     engine = str(texts.get("engine", asked.engine if asked else "megatron"))
     faults.attempt(_engine, engine)
-    return Task(asked.model if asked else found, job, engine, file, texts, asked, broken or "on" in wrong)
+    model = _with_extra(asked.model if asked else found, {**file, **texts}.get("extra_parameters"), faults)
+    return Task(model, job, engine, file, texts, asked, broken or "on" in wrong)
+
+
+def _with_extra(model: Model | None, extra: object, faults: Faults) -> Model | None:
+    """The model, and parameters beside it where a flag or the file gives them."""
+    if extra is None:
+        return model
+    parameters = read_count(str(extra), "--extra-parameters", faults, MOST_EXTRA)
+    return with_extra(model, parameters) if model and parameters else model
 
 
 def _no_text(key: str, value: object, given: Given) -> Fault:
@@ -151,7 +174,8 @@ def _record(cls: Any, asked: Asked | None, table: Any, texts: Mapping[str, Any],
     base: Any = asked.job if cls is Job else asked.layout
     changed = {*values, *(name for name in ("on", "engine") if name in texts)}
     free = {name for one in changed for name in FOLLOWS.get(one, ()) if name in names and name not in values}
-    kept = [name for name in free if name in OWN and getattr(base, name) != _default(name, asked)]
+    own = {name for name in free if name in OWN and not changed.intersection(TOLD.get(name, ()))}
+    kept = [name for name in own if getattr(base, name) != _default(name, asked)]
     return replace(base, **values, **dict.fromkeys(free.difference(kept), AUTO))
 
 
@@ -164,7 +188,8 @@ def _default(name: str, asked: Asked) -> Any:
         driver = engine(asked.engine)
     except InputError:  # it is said where the engine itself is read
         return AUTO
-    full, _ = complete_job(asked.model, Job(1, 1), asked.cluster, asked.layout, driver)
+    task = Job(1, 1, precision=AUTO if name == "precision" else asked.job.precision, optimizer=asked.job.optimizer)
+    full, _ = complete_job(asked.model, task, asked.cluster, asked.layout, driver)
     return driver.zero if name == "zero" else getattr(full, name)
 
 
@@ -175,7 +200,7 @@ def read_clusters(on: Any, asked: Asked | None, faults: Faults, most: int = MOST
     if on is None and asked:
         return (asked.cluster,)
     if on is None:
-        rule = "--on is COUNTxNAME; NAME is an accelerator such as h100-sxm or a node type such as p5.48xlarge"
+        rule = "--on is COUNTxNAME, NAME an accelerator such as h100-sxm or a node type; or a TOML file of your own"
         faults.add(
             Fault("HW003", "no hardware is given", rule, "nothing", "--on 64xh100-sxm   (list: outlay hardware)")
         )

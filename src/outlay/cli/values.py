@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Literal, get_args, get_origin
 
 from ..errors import Fault, InputError, nearest, quoted
-from ..ranges import out_of_range
+from ..ranges import MOST_OF_A_LIST, out_of_range
 from .flags import field_names, hints
 
 LONGEST = 40  # characters of a number: beyond any that means something
@@ -105,7 +105,7 @@ def read_fields(cls: type, given: Mapping[str, Any], origin: str, faults: Faults
             continue
         converted, rule = _converted(kinds[name], name, value)
         if rule:
-            fix = f"{_shown(name, origin)} {_example(kinds[name], name)}"
+            fix = f"{_shown(name, origin)} {_example(kinds[name], name, value)}"
             faults.add(
                 Fault(CODES[cls.__name__], f"{_shown(name, origin)} cannot be used", rule, _got(value, origin), fix)
             )
@@ -143,11 +143,15 @@ def _got(value: object, origin: str) -> str:
     return f"{quoted(value)}   ({origin})" if origin else quoted(value)
 
 
-def _example(kind: Any, name: str) -> str:
+def _example(kind: Any, name: str, value: object) -> str:
     if get_origin(kind) is Literal:
-        return str(get_args(kind)[0])
+        return next(iter(nearest(value, map(str, get_args(kind)))), str(get_args(kind)[0]))
+    if name in ("beside", "packing"):
+        return "qwen2.5-7b:reference" if name == "beside" else "mean=800"
+    if kind == tuple[str, ...]:
+        return "attention,feed_forward"
     if get_origin(kind) is tuple:
-        return "20,20,20,20"
+        return "32,32,2e6" if name == "batch_rampup" else "20,20,20,20"
     return {"tokens": "15T", "reserved_bytes": "2GiB"}.get(name, "true" if kind is bool else "1")
 
 
@@ -160,8 +164,15 @@ def _converted(kind: Any, name: str, value: Any) -> tuple[Any, str]:
         choices = get_args(kind)
         text = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value).strip()
         return text, "" if text in choices else f"one of {', '.join(choices)}"
+    if name in ("beside", "packing"):
+        from . import company
+
+        return (company.beside if name == "beside" else company.packing)(value)
+    if kind == tuple[str, ...]:
+        given = value if isinstance(value, list | tuple) else re.split(r"[,\s]+", str(value).strip())
+        return tuple(map(str, given)), "" if all(given) else "words with a comma between them"
     if get_origin(kind) is tuple:
-        return _numbers(value)
+        return _numbers(name, value)
     if isinstance(value, int | float):
         return value, "a number, not true or false" if isinstance(value, bool) else ""
     suffixes = SUFFIXES.get(name, PERCENT if name.startswith("offload") else {"": 1.0})
@@ -170,13 +181,13 @@ def _converted(kind: Any, name: str, value: Any) -> tuple[Any, str]:
     return read, "" if read is not None else f"a {'whole ' if kind is int else ''}number{words}"
 
 
-def _numbers(value: Any) -> tuple[Any, str]:
+def _numbers(name: str, value: Any) -> tuple[Any, str]:
+    most = MOST_OF_A_LIST.get(name, MOST_STAGE_LAYERS)
     parts = value if isinstance(value, list | tuple) else re.split(r"[,:\s]+", str(value).strip())
     found = tuple(part if isinstance(part, int) else number(part) if isinstance(part, str) else None for part in parts)
-    good = all(
-        isinstance(part, int) and not isinstance(part, bool) and 0 <= part <= MOST_STAGE_LAYERS for part in found
-    )
-    return found, "" if good and found else f"whole numbers from 0 to {MOST_STAGE_LAYERS:,}, one a stage: 20,20,20,20"
+    good = all(isinstance(part, int) and not isinstance(part, bool) and 0 <= part <= most for part in found)
+    meant = "START,INCREMENT,SAMPLES: 32,32,2e6" if name == "batch_rampup" else "one a stage: 20,20,20,20"
+    return found, "" if good and found else f"whole numbers from 0 to {most:,}, {meant}"
 
 
 def assignments(text: str, faults: Faults) -> dict[str, str]:

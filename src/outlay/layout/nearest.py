@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schedule.laws import among
+from ..schedule.laws import SCHEDULES, among
 from .axes import Layout, joined
 from .case import Case
 from .degrees import divisors
@@ -13,7 +13,8 @@ from .rules import Rule, rules_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "sp": (False, True), "overlap_tp": (False, True), "zero": (0, 1, 2, 3),
-    "precision": ("bf16", "fp16", "fp8", "fp32"),
+    "precision": ("bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32"), "schedule": tuple(SCHEDULES),
+    "cp_kind": ("ring", "all_gather", "ulysses"),
 }  # fmt: skip
 MOST = 8
 CHUNKED = ("interleaved", "looped_bfs", "interleaved_zb", "zbv", "dualpipe_v")  # schedules of several chunks a rank
@@ -68,7 +69,7 @@ def legal_values(rule: Rule, case: Case, also: tuple[str, ...] = ()) -> list[Any
 def _axes(case: Case) -> dict[str, list[int]]:
     """Degrees among which the nearest legal layouts are sought."""
     at, ranks = case.layout, case.cluster.ranks
-    experts = max(block.feed_forward.experts for block in case.model.blocks)
+    experts = case.model.experts
     small = [1, 2, 4, 8, 16, 32, 64]
     return {
         "tp": sorted(set(divisors(ranks, 64)) | {at.tp}),

@@ -4,36 +4,55 @@ from typing import Any
 
 import numpy as np
 
-from ..formula import ceil, maximum
+from ..formula import ceil, maximum, minimum, where
+from ..model.model import of_kind
+from ..model.parts import Attention, CompressedAttention, Experts
 from ..quantities import Count, Flag
 from .case import Case
 from .stages import candidates
 
+MOST_SIZES = 10_000  # of a growing batch
+
 
 def widths(case: Case) -> list[int]:
-    """Dense and shared feed-forward widths."""
-    parts = [block.feed_forward for block in case.model.blocks]
-    return sorted({width for part in parts for width in (part.width, part.shared_width) if width})
+    """Widths, and heads and channels of recurrent parts, that tensor parallelism cuts; attention has its own rules."""
+    return sorted({width for found in widths_by_kind(case).values() for width in found})
+
+
+def widths_by_kind(case: Case) -> dict[str, list[int]]:
+    """The same, by the kind of the part."""
+    found: dict[str, set[int]] = {}
+    for part in case.model.parts:
+        pieces = () if isinstance(part, Attention) else (piece for them in part.dimensions().values() for piece in them)
+        cut = {int(piece.units) for piece in pieces if piece.cut == "tp" and not piece.copied and piece.units}
+        found.setdefault(part.kind, set()).update(cut)
+    return {kind: sorted(cut) for kind, cut in found.items() if cut}
+
+
+def scan_heads(case: Case) -> list[int]:
+    """Heads of recurrent parts, or their channels where they have none."""
+    pieces = [piece for part in case.model.parts for piece in part.dimensions().get("scan_heads", ())]
+    return sorted({int(piece.units) for piece in pieces})
 
 
 def heads(case: Case) -> list[int]:
     """Attention heads of each kind of layer."""
-    return sorted({block.attention.heads for block in case.model.blocks})
+    return sorted({part.heads for part in case.model.parts if isinstance(part, Attention | CompressedAttention)})
 
 
 def kv_heads(case: Case) -> list[int]:
     """Key/value heads of each kind of layer that has them."""
-    return sorted({block.attention.kv_heads for block in case.model.blocks if not block.attention.latent_rank})
+    return sorted({part.kv_heads for part in of_kind(Attention, case.model.parts) if not part.latent_rank})
 
 
 def experts(case: Case) -> int:
     """Experts of a layer; 0 without."""
-    return max(block.feed_forward.experts for block in case.model.blocks)
+    return case.model.experts
 
 
 def expert_width(case: Case) -> int:
     """Width of one expert."""
-    return max(block.feed_forward.expert_width for block in case.model.blocks)
+    return max((part.expert_width for part in of_kind(Experts, case.model.parts)), default=0)
 
 
 def all_divide(values: list[int], by: Count) -> Flag:
@@ -45,10 +64,11 @@ def all_divide(values: list[int], by: Count) -> Flag:
 
 
 def kv_fit(case: Case) -> Flag:
-    """Whether key/value heads are a multiple or a divisor of tp."""
+    """Whether key/value heads are a multiple of tp, or a divisor where the engine copies them."""
     result: Flag = True
     for count in kv_heads(case):
-        result = result & ((count % case.layout.tp == 0) | (case.layout.tp % count == 0))
+        copied = (case.layout.tp % count == 0) & case.engine.copies_kv_heads
+        result = result & ((count % case.layout.tp == 0) | copied)
     return result
 
 
@@ -93,7 +113,7 @@ def whole_expert_shards(case: Case) -> Flag:
 
 def heads_swap(case: Case) -> Flag:
     """Whether Ulysses can deal the heads, and those of keys and values, to its ranks."""
-    return all_divide(heads(case) + kv_heads(case), case.layout.tp * case.layout.cp)
+    return all_divide(heads(case) + kv_heads(case) + scan_heads(case), case.layout.tp * case.layout.cp)
 
 
 def has_zero(case: Case) -> Flag:
@@ -116,6 +136,53 @@ def rounds(case: Case) -> Flag:
     return (case.layout.vpp == 1) | (case.micro_batches % rounds == 0)
 
 
+def by_kind(found: dict[str, list[int]]) -> str:
+    """Sizes in words, by what has them: `feed_forward 11,008; mamba2 8, 80`."""
+    return "; ".join(f"{kind} {spelled(values)}" for kind, values in found.items())
+
+
 def spelled(values: list[int]) -> str:
     """Sizes in words."""
     return ", ".join(f"{value:,}" for value in values)
+
+
+def has_axis(case: Case, axis: str) -> Flag:
+    """Whether the engine has the axis, or the layout leaves it at 1."""
+    unused: Flag = getattr(case.layout, axis) == 1
+    return unused | (axis in case.engine.axes)
+
+
+def most_zero(case: Case) -> Count:
+    """The highest ZeRO stage that runs with the optimizer and beside the layout's pipeline and tensor parallelism."""
+    piped: Count = where(case.layout.pp > 1, case.engine.zero_with_pp, 3)
+    cut: Count = where(case.layout.tp > 1, case.engine.zero_with_tp, 3)
+    return minimum(piped, cut, case.optimizer_zero)
+
+
+def has_schedule(case: Case) -> Flag:
+    """Whether the engine runs the order of the pipeline."""
+    runs: Flag = (case.layout.pp == 1) | np.isin(case.layout.schedule, case.engine.schedules)
+    return runs
+
+
+def has_cp_kind(case: Case) -> Flag:
+    """Whether the engine's context parallelism is of this kind."""
+    has: Flag = (case.layout.cp == 1) | np.isin(case.layout.cp_kind, case.engine.cp_kinds)
+    return has
+
+
+def grows(case: Case) -> Flag:
+    """Whether a growing batch reaches the global batch in whole increments."""
+    if not case.job.batch_rampup:
+        return True
+    start, increment, samples = (*case.job.batch_rampup, 0, 0, 0)[:3]
+    if len(case.job.batch_rampup) != 3 or not start or not increment or not samples:
+        return False
+    rise = case.job.global_batch - start
+    return 0 <= rise <= MOST_SIZES * increment and rise % increment == 0
+
+
+def shares_ramp(case: Case) -> Flag:
+    """Whether every size of a growing batch is whole micro-batches, and whole rounds of them with chunks."""
+    rounds = where(case.layout.vpp > 1, case.layout.pp, 1)
+    return all_divide(list(case.job.batch_rampup[:2]), case.layout.dp * case.layout.micro_batch * rounds)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..cluster.accelerator import Cluster
-from ..cluster.network import Group, sent_bytes
+from ..cluster.network import Group, group, sent_bytes
 from ..formula import where
-from ..quantities import Bytes, Count, Flag, Seconds
+from ..quantities import Bytes, Count, Flag, Pace, Seconds
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,23 @@ class Replicas:
     sharded: Flag  # from ZeRO-1 on
     scatters: Count  # reduce-scatters of the gradients in one step
     gathers: Count  # all-gathers of the weights in one step
+    spared: Count  # of them, those that the ends of the model do not take part in
     gradient: Bytes  # of one parameter, on the wire
     weight: Bytes
+    end_weight: Bytes  # the same of the ends, which are never quantised
+    orthogonal: Bytes  # of one parameter that is gathered to be orthogonalised, not of the ends
+    frozen_gathers: Count  # all-gathers of frozen weights in one step: where weights are cut
+
+    @cached_property
+    def gathered(self) -> Bytes:
+        """Bytes of one parameter in all gathers of one step."""
+        return self.gathers * self.weight + self.orthogonal
 
     @cached_property
     def sent(self) -> Bytes:
         """Bytes a parameter that one rank sends in one step."""
         reduced: Bytes = 2 * sent_bytes(self.gradient, self.all.ranks)
-        sharded: Bytes = sent_bytes(self.scatters * self.gradient + self.gathers * self.weight, self.shard.ranks)
+        sharded: Bytes = sent_bytes(self.scatters * self.gradient + self.gathered, self.shard.ranks)
         copies: Bytes = 2 * sent_bytes(self.gradient / self.shard.ranks, self.copies.ranks)
         return where(self.sharded, sharded + copies, reduced)
 
@@ -38,19 +47,35 @@ class Replicas:
     def pace(self) -> Seconds:
         """Time a parameter of all exchanges of one step, one after another; their latency apart."""
         reduced: Seconds = 2 * self.gradient * self.all.pace
-        sharded: Seconds = (self.scatters * self.gradient + self.gathers * self.weight) * self.shard.pace
+        sharded: Seconds = (self.scatters * self.gradient + self.gathered) * self.shard.pace
         copies: Seconds = 2 * self.gradient / self.shard.ranks * self.copies.pace
         return where(self.sharded, sharded + copies, reduced)
 
     @cached_property
-    def gather_sent(self) -> Bytes:
-        """Bytes a parameter that one rank sends in one gather."""
-        return sent_bytes(self.weight, self.shard.ranks)
+    def frozen_sent(self) -> Count:
+        """How often one rank sends a byte of its frozen weights in one step."""
+        return self.frozen_gathers * (self.shard.ranks - 1) / self.shard.ranks
 
     @cached_property
-    def gather_pace(self) -> Seconds:
-        """Time a parameter of one gather."""
-        return self.weight * self.shard.pace
+    def frozen_pace(self) -> Pace:
+        """Time of a byte of frozen weights in one step."""
+        return self.frozen_gathers * self.shard.pace
+
+    @cached_property
+    def ends_spared(self) -> Bytes:
+        """Bytes of one parameter of the ends that are not gathered, of those that count for every parameter."""
+        own: Bytes = (self.gathers - self.spared) * self.end_weight
+        return where(self.sharded, self.gathered - own, 0)
+
+    @cached_property
+    def ends_sent(self) -> Bytes:
+        """Bytes a parameter of the ends that one rank sends less in one step."""
+        return sent_bytes(self.ends_spared, self.shard.ranks)
+
+    @cached_property
+    def ends_pace(self) -> Seconds:
+        """Time a parameter of the ends that is spared in one step."""
+        return self.ends_spared * self.shard.pace
 
     @cached_property
     def latency(self) -> Seconds:
@@ -61,4 +86,4 @@ class Replicas:
 
 def groups(ranks: Count, shard: Count, stride: Count, cluster: Cluster) -> tuple[Group, Group, Group]:
     """Shard group, copies and all of so many replicas, the first of them `stride` ranks apart."""
-    return Group(shard, stride, cluster), Group(ranks / shard, stride * shard, cluster), Group(ranks, stride, cluster)
+    return group(shard, stride, cluster), group(ranks / shard, stride * shard, cluster), group(ranks, stride, cluster)

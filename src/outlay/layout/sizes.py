@@ -3,9 +3,11 @@
 from ..engines.engine import Engine, KernelSet
 from ..formula import ceil, divide, maximum, minimum, where
 from ..job import Job
-from ..model.model import Attention, Block, FeedForward, Model
+from ..model.model import Block, Model
 from ..model.operations import Sizes
-from ..quantities import Count, Tokens
+from ..model.parts import Attention, CompressedAttention, Experts
+from ..model.parts.part import Dimension
+from ..quantities import Count, Real, Tokens
 from .axes import Layout
 
 MULTIPLY_ADD = 2  # FLOPs of one multiply-add, the field's convention
@@ -33,47 +35,94 @@ def padded_vocabulary(vocab: Count, tp: Count, multiple: Count) -> Count:
 def _exchange_sizes(layout: Layout, kernels: KernelSet) -> dict[str, Count]:
     """Groups of the axes, their strides in the order tp, cp, ep, dp, pp, and how often each collective passes."""
     again = 0 if kernels.keeps_gathered else 1
+    deals = where(layout.cp_kind == "ulysses", 1, 0)
     return {
         "tp": layout.tp, "tp_stride": 1, "cp": layout.cp, "cp_stride": layout.tp,
         "etp": layout.etp, "etp_stride": 1, "ep": layout.ep, "ep_stride": layout.etp,
         "with_sp": where(layout.sp, 1, 0), "scatter_forward": where(layout.sp, 1, 2),
         "gather_back": where(layout.sp, 1 + again, 2),
+        "deals_heads": deals, "passes_states": 1 - deals,
     }  # fmt: skip
 
 
-def _attention_sizes(at: Attention, job: Job, layout: Layout) -> dict[str, Count]:
-    heads = at.heads / layout.tp
-    kv_heads = maximum(at.kv_heads / layout.tp, 1)  # fewer than tp: each is copied to several ranks
-    width = at.head_dim + at.rope_dim
-    q, k, v, o = heads * width, kv_heads * width, kv_heads * at.value_dim, heads * at.value_dim
-    swapped = layout.cp_kind == "ulysses"
-    keys = mean_keys(job.sequence_length, at.window)
-    full = minimum(at.window or job.sequence_length, job.sequence_length)
+def on_rank(pieces: tuple[Dimension, ...], layout: Layout) -> Real:
+    """Values of a dimension on one rank: its units over the ranks that cut them, one at least where they are copied."""
+    ranks = {"none": 1, "tp": layout.tp, "etp": layout.etp, "ep": layout.ep}
+    held: list[Count] = []
+    for piece in pieces:
+        units = piece.units / ranks[piece.cut] if piece.cut != "none" else piece.units
+        held.append((maximum(units, 1) if piece.copied else units) * piece.width)
+    return sum(held[1:], held[0]) if held else 0
+
+
+def compressed_keys(sequence: Tokens, rate: Count, selected: Count) -> Tokens:
+    """Compressed keys a token sees on average: one for each whole `rate` tokens up to it, `selected` of them at most.
+
+    Exact where the sequence is a multiple of the rate: the mean over i of min(selected, floor(i / rate)).
+    """
+    made: Tokens = sequence / rate
+    most: Tokens = where(selected > 0, minimum(selected, made), made)
+    return maximum(mean_keys(made, selected) - most * (rate - 1) / (rate * made), 0)
+
+
+def _compressed_sizes(at: CompressedAttention, job: Job, here: dict[str, Count]) -> dict[str, Count]:
+    """What attention sees of a window and of compressed keys; context parallelism gathers the compressed ones."""
+    sequence = job.sequence_length
+    counts_seen = job.attention_flops == "causal"
+    near, made = mean_keys(sequence, at.window), sequence / at.rate if at.rate else 0
+    far = compressed_keys(sequence, at.rate, at.selected) if at.rate else 0
+    full = minimum(at.window, sequence) + (minimum(at.selected, made) if at.selected else made)
+    every = compressed_keys(sequence, at.rate, 0) if at.rate else 0
     return {
-        "heads": heads, "kv_heads": kv_heads, "head_dim": at.head_dim, "q": q, "k": k, "v": v, "o": o, "qkv": q + k + v,
-        "q_rank": at.query_rank, "kv_rank": at.latent_rank, "latent": at.latent_rank + at.rope_dim,
-        "kv_up": heads * (at.head_dim + at.value_dim), "span": job.sequence_length, "keys": keys,
-        "counted_keys": keys if job.attention_flops == "causal" else full,
-        "ring_kv": where(swapped, 0, k + v), "swap": where(swapped, q + k + v + o, 0),
+        "span": sequence + made, "keys": near + far, "counted_keys": near + far if counts_seen else full,
+        "all_keys": every, "counted_all_keys": every if counts_seen else made,
+        "ring_kv": here["compressed"] + here["index_compressed"], "swap": 0, "hides": 0,
+    }  # fmt: skip
+
+
+def _attention_sizes(at: Attention, job: Job, layout: Layout, here: dict[str, Count]) -> dict[str, Count]:
+    """What an attention core sees, and what context parallelism exchanges for it."""
+    sequence = minimum(minimum(at.chunk or job.sequence_length, job.document), job.sequence_length)
+    window = at.window or at.selected
+    full = minimum(window or sequence, sequence)
+    swapped = layout.cp_kind == "ulysses"
+    counts_seen = job.attention_flops == "causal"
+    keys, every = mean_keys(sequence, window), mean_keys(minimum(job.document, job.sequence_length), 0)
+    k, v = here["k"], here["v"]
+    copies = tokens_on_rank(job, layout) * at.active
+    return {
+        "span": job.sequence_length, "keys": keys, "counted_keys": keys if counts_seen else full,
+        "all_keys": every, "counted_all_keys": every if counts_seen else job.sequence_length,
+        "chosen": divide(minimum(at.selected, job.sequence_length), at.index_block), "C": copies,
+        "Y": divide(copies, at.experts),
+        "ring_kv": where(swapped, 0, k + v), "swap": where(swapped, here["q"] + k + v + here["o"], 0),
         "hides": where(layout.cp_kind == "ring", 1, 0),
     }  # fmt: skip
 
 
-def _feed_forward_sizes(
-    part: FeedForward, job: Job, layout: Layout, scattered: Tokens, hidden: Count
-) -> dict[str, Count]:
-    wide = 2 if part.gated else 1
+def _expert_sizes(
+    part: Experts, job: Job, layout: Layout, scattered: Tokens, hidden: Count, experts: Count
+) -> dict[str, Count]:  # fmt: skip
+    """How many tokens reach the experts of a rank, and what their exchange carries."""
     dispatched = scattered * part.active
     routed = dispatched * layout.etp * job.expert_imbalance
-    experts = part.experts / layout.ep
     gathers = layout.moe_dispatch == "all_gather"
+    stream = part.latent_width or hidden
     return {
-        "ffn": part.width / layout.tp, "ffn_in": wide * part.width / layout.tp,
-        "shared": part.shared_width / layout.tp, "shared_in": wide * part.shared_width / layout.tp,
-        "expert": part.expert_width / layout.etp, "expert_in": wide * part.expert_width / layout.etp,
-        "router": part.experts, "E": experts, "D": dispatched, "R": routed, "X": divide(routed, experts),
-        "S_all": scattered * layout.ep, "exchanged": where(gathers, 0, hidden), "gathered": where(gathers, hidden, 0),
+        "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
+        "exchanged": where(gathers, 0, stream), "gathered": where(gathers, stream, 0),
     }  # fmt: skip
+
+
+def _part_sizes(block: Block, model: Model, job: Job, layout: Layout, scattered: Tokens) -> dict[str, Count]:
+    here = {name: on_rank(pieces, layout) for part in block.parts for name, pieces in part.dimensions().items()}
+    if block.attention:
+        here |= _attention_sizes(block.attention, job, layout, here)
+    if block.compressed:
+        here |= _compressed_sizes(block.compressed, job, here)
+    if block.experts:
+        here |= _expert_sizes(block.experts, job, layout, scattered, model.hidden, here["E"])
+    return here
 
 
 def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, kernels: KernelSet) -> Sizes:
@@ -83,13 +132,17 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
     tokens = tokens_on_rank(job, layout)
     scattered = tokens / layout.sliced
     own = where(layout.apart, 1, 0) if model.tied else 1
+    vocab = padded_vocabulary(model.vocab, layout.tp, engine.vocab_multiple)
     return {
         "none": 0, "one": 1, "two": 2, "multiply_add": MULTIPLY_ADD, "value": job.activation_bytes,
         "T": tokens, "T_all": tokens * layout.cp, "S": scattered,
         "G": tokens if kernels.keeps_gathered else scattered,
         "W": where(layout.sp, tokens, 0) if kernels.keeps_gathered else 0,
-        "hidden": model.hidden, "positions": model.positions, "own_head": own,
-        "vocab": padded_vocabulary(model.vocab, layout.tp, engine.vocab_multiple),
-        **_exchange_sizes(layout, kernels), **_attention_sizes(block.attention, job, layout),
-        **_feed_forward_sizes(block.feed_forward, job, layout, scattered, model.hidden),
+        "byte": 1, "adapter_rank": job.adapter_rank,
+        "sequences": layout.micro_batch, "sequences_all": layout.micro_batch * layout.cp,
+        "hidden": model.hidden, "pair": 2 * model.hidden, "stream": model.streams * model.hidden,
+        "positions": model.positions, "extra": model.extra_parameters,
+        "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
+        "table": model.embedding_width or model.hidden, "hides": 0,
+        **_exchange_sizes(layout, kernels), **_part_sizes(block, model, job, layout, scattered),
     }  # fmt: skip

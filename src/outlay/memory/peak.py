@@ -6,7 +6,7 @@ from ..layout.case import Case
 from ..quantities import Bytes
 from ..stage import StageCosts
 from .activations import activation_bytes, logits_bytes, recompute_bytes
-from .states import gathered_bytes, gradient_bytes, optimizer_bytes, weight_bytes
+from .states import gathered_bytes, gradient_bytes, optimizer_bytes, replica_bytes, weight_bytes
 
 Stages = tuple[StageCosts, ...]  # those among which the worst one is
 
@@ -18,6 +18,9 @@ def held_state(stage: StageCosts, case: Case) -> Bytes:
         gradients=gradient_bytes(stage, case),
         optimizer=optimizer_bytes(stage, case),
         gathered=gathered_bytes(stage, case),
+        copies=replica_bytes(stage, case),
+        buckets=case.bucket_bytes,
+        beside=case.beside_bytes,
     )
 
 

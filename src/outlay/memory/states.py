@@ -26,16 +26,18 @@ def resident_bytes(parameters: Params, trained: Share, weights: Bytes, bytes_per
 def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Weights that stand gathered at one time: a few blocks under ZeRO-3; all of them where they are not resharded."""
     ends: Params = where(case.engine.gathers_ends, stage.end_parameters, 0)
-    every: Params = stage.dense_parameters + stage.expert_parameters
+    every: Params = stage.every_parameter
     few: Params = minimum(case.engine.gathered_blocks * stage.block_parameters + ends, every)
     return case.compute_bytes * few * case.gathers_blocks + case.compute_bytes * every * case.gathers_all
 
 
 def weight_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Weights of a stage on one rank, less what is offloaded; experts over shard groups of their own."""
-    dense: Bytes = case.recipe.weights * stage.dense_parameters * (1 - case.layout.offload_parameters)
-    experts: Bytes = case.recipe.weights * stage.expert_parameters * (1 - case.layout.offload_parameters)
-    return total(dense=dense / case.weight_cut, experts=experts / case.expert_weight_cut)
+    """Weights of a stage and their quantised copies on one rank, less what is offloaded."""
+    dense: Bytes = case.recipe.weights * stage.dense_parameters + stage.copies("dense") + stage.frozen_bytes("dense")
+    own: Bytes = case.recipe.weights * stage.expert_parameters + stage.copies("expert")
+    experts: Bytes = own + stage.frozen_bytes("expert")
+    held: Bytes = total(dense=dense / case.weight_cut, experts=experts / case.expert_weight_cut)
+    return held * (1 - case.layout.offload_parameters)
 
 
 def gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -47,7 +49,12 @@ def gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 def optimizer_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Master weights and moments of a stage on one rank, sharded from ZeRO-1 on, less what is offloaded."""
-    dense: Bytes = case.recipe.optimizer * stage.dense_parameters
-    experts: Bytes = case.recipe.optimizer * stage.expert_parameters
+    dense: Bytes = case.recipe.master * stage.dense_parameters + stage.moments("dense")
+    experts: Bytes = case.recipe.master * stage.expert_parameters + stage.moments("expert")
     held: Bytes = total(dense=dense / case.optimizer_cut, experts=experts / case.expert_optimizer_cut)
     return held * (1 - case.layout.offload_optimizer)
+
+
+def replica_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Copies that plain data parallelism keeps beside a stage's weights and gradients: autocast, DDP's buckets."""
+    return case.copied_bytes * (stage.dense_parameters + stage.expert_parameters)

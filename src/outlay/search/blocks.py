@@ -129,7 +129,8 @@ class Grid:
         where = (*(int(at) for at in np.unravel_index(cell, some.shape)), 0)
         block = with_options(self.case, taken(self.rows.layout, np.asarray([row])), some)
         picked = {f.name: _number(getattr(block, f.name), where) for f in fields(Layout)} | {"split": ()}
-        if self.case.model.layers % (picked["pp"] * picked["vpp"]) and not self.case.engine.counts_ends:
+        told = self.case.engine.splits_layers and not self.case.engine.counts_ends
+        if told and self.case.model.layers % (picked["pp"] * picked["vpp"]):
             picked["split"] = tuple(chunk_sizes(self.case.model.layers, picked["pp"], picked["vpp"]))
         return Layout(**picked)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout.case import Case
-from ..layout.predicates import longest_stage
+from ..layout.predicates import longest_stage, most_zero
 from .space import Space
 
 Array = NDArray[Any]
@@ -63,7 +63,7 @@ def keys(case: Case, space: Space) -> Array:
     at = case.layout
     held = longest_stage(case)
     parts = np.minimum(held, space.parts)
-    experts = any(block.feed_forward.experts for block in case.model.blocks)
+    experts = case.model.experts > 0
     replicas = (at.replicas > 1) | ((at.edp > 1) & experts)
     hidden = (at.tp > 1) & ((at.sliced > 1) | (not case.engine.overlap_needs_sp))
     shard = hybrid_shard(case)
@@ -71,7 +71,7 @@ def keys(case: Case, space: Space) -> Array:
     copies = at.dp_shard / shard
     whole = (not experts) | (at.edp <= copies) | (at.edp % copies == 0)
     hybrid = hybrid & whole
-    key: Array = (parts * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
+    key: Array = (parts * 32 + most_zero(case) * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
     return key
 
 
@@ -100,8 +100,9 @@ def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: 
 
 def choice(key: int, space: Space) -> Choice:
     """The options of rows with this key. Where an option changes nothing, one value of it is left."""
-    parts, hidden, replicas, hybrid = key // 8, key & 4, key & 2, key & 1
-    zero = [pair for pair in space.zero if hybrid or not pair[1]] or list(space.zero[:1])
+    parts, most, hidden, replicas, hybrid = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
+    runs = [pair for pair in space.zero if pair[0] <= most]
+    zero = [pair for pair in runs if hybrid or not pair[1]] or runs[:1]
     return _lists(
         parts,
         tuple(_recompute(space, parts)),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..layout.axes import ALONE, Layout, joined
 from ..layout.case import Case
-from ..layout.predicates import no_empty_chunk
+from ..layout.predicates import most_zero, no_empty_chunk
 from ..layout.rules import Rule, rules_of
 from ..schedule.laws import SCHEDULES
 from .space import DEGREES, Space
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 # A search may cut layers unevenly, and says so in the split of what it finds: these rules ask about a split as given.
 OF_A_SPLIT = ("LAY009", "LAY010", "LAY011")
-OF_A_SCHEDULE = ("LAY012", "LAY013", "LAY014", "LAY015", "LAY023")
+OF_A_SCHEDULE = ("LAY012", "LAY013", "LAY014", "LAY015", "LAY023", "LAY033", "LAY037")
 EVEN = Rule("LAY010", "a chunk has no layer", "every chunk holds a layer", "pp", no_empty_chunk, lambda _: "")
 
 
@@ -41,7 +41,8 @@ def _product(space: Space, ranks: int) -> Layout:
         shape = [-1 if place == other else 1 for other in range(len(DEGREES))]
         cells[name] = (values.astype(float) if values.dtype.kind in "iu" else values).reshape(shape)
     left = np.floor(ranks / (cells["tp"] * cells["cp"] * cells["pp"]))
-    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1)}))
+    least = min((stage for stage, _ in space.zero), default=0)  # a row that runs none of the ZeRO stages is illegal
+    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1), "zero": least}))
 
 
 def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int) -> tuple[Array, dict[str, int]]:
@@ -80,12 +81,21 @@ def legal_rows(case: Case, space: Space) -> Rows:
         asked = replace(case, layout=joined(rows, schedule=schedule), schedule=SCHEDULES[schedule])
         of_schedule = [rule for rule in rules if rule.code in OF_A_SCHEDULE]
         legal, more = _filtered(asked, of_schedule, np.shape(rows.tp), space.options)
-        rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}
         places.append(np.flatnonzero(legal & ~disguised(rows, schedule)))
+        more |= above_zero(case, taken(rows, places[-1]), space)
+        rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}
         names.append(np.full(places[-1].size, schedule))
     index = np.concatenate(places)
     kept = joined(taken(rows, index), schedule=np.concatenate(names))
     return Rows(kept, rejected)
+
+
+def above_zero(case: Case, rows: Layout, space: Space) -> dict[str, int]:
+    """Layouts of some rows whose ZeRO stage the engine does not run beside their pipeline or tensor parallelism."""
+    most = np.broadcast_to(most_zero(replace(case, layout=rows)), np.shape(rows.tp))
+    above = sum(int(np.count_nonzero(most < stage)) for stage, _ in space.zero)
+    each = space.options // max(1, len(space.zero))
+    return {"LAY031": above * each} if above else {}
 
 
 def disguised(rows: Layout, schedule: str) -> Array:

@@ -13,6 +13,7 @@ from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
 from ..job import Job
 from ..layout.degrees import divisors, powers
+from ..layout.recipe_rules import zero_stages
 from ..model.model import Model
 
 Width = Literal["lean", "middle", "wide"]
@@ -66,7 +67,7 @@ def recompute_choices(parts: int) -> tuple[tuple[str, int], ...]:
 
 def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Width = "wide") -> Space:
     """The space of a question before flags narrow it: lean, middle or wide."""
-    experts = max(block.feed_forward.experts for block in model.blocks)
+    experts = model.experts
     degrees: dict[str, tuple[Any, ...]] = {
         "tp": powers(min(cluster.inside.size, cluster.ranks)),
         "cp": powers(min(MOST_CONTEXT, cluster.ranks, job.sequence_length // 256 or 1)),
@@ -76,16 +77,16 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
         "vpp": (1, 2, 3, 4, 5, 6, 8) if experts else divisors(model.layers, MOST_CHUNKS),
         "micro_batch": tuple(size for size in MICRO_BATCHES if size <= job.global_batch),
         "sp": (False, True),
-        "cp_kind": ("ring",),
+        "cp_kind": engine.cp_kinds[:1],
         "moe_dispatch": ("all_to_all",),
     }
-    stages = engine.zero_stages
+    stages = zero_stages(job, engine)
     return Space(
         degrees=degrees,
-        schedules=engine.schedules,
+        schedules=tuple(dict.fromkeys((*engine.schedules, "1f1b"))),  # 1F1B: also of no pipeline
         recompute=recompute_choices(PARTS[width]),
         parts=PARTS[width],
-        zero=tuple(pair for pair in ZERO[width] if pair[0] in stages),
+        zero=tuple(pair for pair in ZERO[width] if pair[0] in stages) or ((engine.zero, False),),
         overlap_tp=OVERLAP[width],
         overlap_dp=OVERLAP[width],
         offload_optimizer=OFFLOAD[width],

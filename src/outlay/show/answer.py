@@ -110,14 +110,29 @@ def days_line(bill: Bill, style: Style) -> list[str]:
     if not bill.job.tokens:
         return []
     per_step = bill.job.global_batch * bill.job.sequence_length
-    steps = ceil(bill.job.tokens / per_step)
-    seconds = steps * bill.step.seconds
+    steps = bill.rampup.run_steps if bill.rampup else ceil(bill.job.tokens / per_step)
+    seconds = bill.rampup.run_seconds if bill.rampup else steps * bill.step.seconds
     hours = seconds * bill.cluster.ranks / 3600
     text = (
         f"{short(bill.job.tokens)} tokens: {steps:,} steps of {short(per_step)} tokens, {figure(seconds / 86400)} days,"
         f" {short(hours)} card-hours, without restarts"
     )
     return block("RUN", text, style)
+
+
+def ramp_line(bill: Bill, style: Style) -> list[str]:
+    """What the run costs before its batch is whole."""
+    ramp = bill.rampup
+    if not ramp or not ramp.sizes:
+        return []
+    first, last = ramp.sizes[0], ramp.sizes[-1]
+    text = (
+        f"batch {first.global_batch:,} to {last.global_batch:,} in {counted(len(ramp.sizes), 'size')}:"
+        f" {ramp.steps:,} steps, {short(ramp.tokens)} tokens, {figure(ramp.seconds / 86400)} days,"
+        f" idle {percent(ramp.idle_share)};"
+        f" then {bill.job.global_batch:,}"
+    )
+    return block("RAMP", text, style)
 
 
 def idle_line(bill: Bill, style: Style) -> list[str]:

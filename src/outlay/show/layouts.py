@@ -36,7 +36,7 @@ def layout_flags(layout: Layout, model: Model, engine: Engine) -> str:
 
 def replicated(layout: Layout, model: Model) -> bool:
     """Whether some weights stand on several ranks, so that ZeRO and data-parallel exchange mean something."""
-    experts = any(block.feed_forward.experts for block in model.blocks)
+    experts = model.experts > 0
     return bool(layout.replicas > 1 or (experts and layout.edp > 1))
 
 

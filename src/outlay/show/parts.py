@@ -1,16 +1,19 @@
 """Memory and time of a bill, part by part: printed parts add up to the printed total."""
 
 from ..bill import Bill
-from ..engines.tables import recipe
+from ..engines.recipe import Recipe
 from ..items import Item, RankMemory
+from ..job import recipe_of
 from ..quantities import GB, GIB
 from ..schedule.flight import round_size_of
 from ..schedule.laws import SCHEDULES
+from ..undivided import State, state_of
 from .answer import verdict_of
 from .labels import AXIS_OF, label
 from .text import HUGE, Style, adding_up, block, both, counted, decimals, duration, figure, percent, short, table
 
 BAR = 24  # characters of a bar at the wall
+STATE = ("weights", "gradients", "optimizer")
 FOLD = 8  # stages beyond this are folded: what differs is drawn, what repeats is not
 
 
@@ -23,9 +26,9 @@ def certainty(item: Item, unit: float, name: str) -> str:
 
 def memory_part(bill: Bill, style: Style, every: bool = False) -> list[str]:
     """The undivided state first, then the worst rank, then every stage against the wall."""
-    memory, card = bill.memory, recipe(bill.job.bytes_per_parameter)
+    memory, state = bill.memory, _state(bill)
     wall = (
-        f"undivided state {both(memory.unsharded_state_bytes, 5)}, {card.bytes_per_parameter:g} bytes a parameter of"
+        f"undivided state {both(memory.unsharded_state_bytes, 5)}, {state.each('bytes'):.6g} bytes a parameter of"
         f" {short(bill.parameters.total)}; one card has {both(memory.capacity_bytes)}"
     )
     return [*block("MEMORY", wall, style), *_worst_rank(bill, style), *stages_part(bill, style, every)]
@@ -63,10 +66,8 @@ def holds(stage: RankMemory) -> str:
 
 def how(item: Item, bill: Bill) -> str:
     """The arithmetic behind one part, where it is one product."""
-    card = recipe(bill.job.bytes_per_parameter)
-    size = {"weights": card.weights, "gradients": card.gradients, "optimizer": card.optimizer}.get(item.name)
-    if size:
-        return _of_parameters(item, size, bill)
+    if item.name in STATE:
+        return _of_parameters(item, bill)
     if item.name == "activations":
         stage, layout = bill.memory.worst_rank.stage, bill.layout
         law = SCHEDULES[layout.schedule].in_flight
@@ -76,14 +77,28 @@ def how(item: Item, bill: Bill) -> str:
     return {"buffers": "workspaces, NCCL, allocator"}.get(item.name, "")
 
 
-def _of_parameters(item: Item, size: float, bill: Bill) -> str:
-    layout = bill.layout
-    experts = any(block.feed_forward.experts for block in bill.model.blocks)
+def _recipe(bill: Bill) -> Recipe:
+    return recipe_of(bill.job, bill.engine, bill.cluster.accelerator)
+
+
+def _state(bill: Bill) -> State:
+    return state_of(bill.model, _recipe(bill), bill.job)
+
+
+def _of_parameters(item: Item, bill: Bill) -> str:
+    layout, size, recipe = bill.layout, _state(bill).each(item.name), _recipe(bill)
+    if not size:
+        return ""
+    experts = bill.model.experts > 0
     from_zero = {"weights": bill.engine.weights_sharded_from, "gradients": 2, "optimizer": 1}[item.name]
     sharded = layout.zero >= from_zero and layout.shard > 1
     away = {"weights": layout.offload_parameters, "optimizer": layout.offload_optimizer}.get(item.name, 0)
     if away:
         return f"{percent(away)} of it in host memory"
+    if not bill.job.training.whole or item.name == (
+        "weights" if recipe.copies else "" if recipe.moments.uniform else "optimizer"
+    ):
+        return f"on average {size:.4g} bytes a parameter"
     if experts and sharded:
         return f"{size:g} bytes a parameter, sharded"
     count = item.value / size * (float(layout.shard) if sharded else 1)

@@ -119,6 +119,7 @@ def record(of: Bill) -> Record:
         "violations": plain(of.violations),
         "assumptions": list(of.assumptions),
         "conventions": dict(of.conventions),
+        **({"rampup": plain(of.rampup)} if of.rampup else {}),
     }
     made["assumptions"] += [f"{path} is null: it has no meaning here" for path in unknown(made)]
     return made
@@ -129,7 +130,7 @@ def table(bills: Iterable[Bill]) -> Record:
     return head("bills") | {"rows": [record(bill) for bill in bills]}
 
 
-NULLABLE = ("verdict", "band")
+NULLABLE = ("verdict", "band", "spine", "price", "packing")
 
 
 def unknown(value: Any, path: str = "") -> Iterator[str]:

@@ -94,11 +94,18 @@ def _read(kind: Any, value: Any, path: str, faults: list[Fault]) -> Any:
         made = TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         for each in error.errors(include_url=False):
-            where = ".".join([path, *map(str, each["loc"])])
+            where = ".".join([path, *_place(each["loc"])])
             faults.append(_fault(where, each["msg"][:1].lower() + each["msg"][1:], each["input"]))
         return None
     faults += [_fault(where, rule, number) for where, rule, number in _outside(value, path)]
     return made
+
+
+def _place(steps: tuple[Any, ...]) -> Iterator[str]:
+    """The steps to a fault, without the kind of a part, which is no step in the file."""
+    for place, step in enumerate(steps):
+        if place < 2 or steps[place - 2] != "parts":
+            yield str(step)
 
 
 def _printable(value: Any) -> Any:
@@ -112,7 +119,7 @@ def _printable(value: Any) -> Any:
 
 def _range(key: str) -> tuple[float, float, str]:
     """Least and most of a figure by its name, and both in words. A least of 0 that is left out is a tiny number."""
-    if key in ("ranks", "size"):
+    if key in ("ranks", "size", "paths", "rails", "accelerators"):
         return 1, MOST_RANKS, f"a whole number from 1 to {MOST_RANKS:,}"
     if key in ("experts", "active"):
         return 0, MOST_EXPERTS, f"a whole number up to {MOST_EXPERTS:,}"

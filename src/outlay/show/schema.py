@@ -105,29 +105,34 @@ def bill_schema() -> Schema:
     counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
     shape = {"type": "object", "description": "the whole model, from which the bill can be counted again"}
     whole = {"type": "object", "description": "as given, every field filled"}
-    return {
-        "$schema": DRAFT,
-        **record_of(
-            {
-                "schema": {"const": "outlay.bill.1"},
-                "version": TEXT,
-                "model": record_of({"name": TEXT, "parameters": record_of(counts), "shape": shape}),
-                "job": whole,
-                "cluster": whole,
-                "layout": whole,
-                "engine": TEXT,
-                "memory": _memory(),
-                "step": _step(),
-                "derived": record_of({"dp": WHOLE, "edp": NUMBER, "micro_batches": NUMBER}),
-                "bubble": record_of(BUBBLE),
-                "traffic": record_of({"items": list_of(record_of(AXIS))}),
-                "binds": record_of({"term": {"enum": ["memory", "step"]}, "item": TEXT, "share": SHARE}),
-                "violations": list_of(record_of(VIOLATION)),
-                "assumptions": list_of(TEXT),
-                "conventions": {"type": "object", "additionalProperties": TEXT},
-            }
-        ),
-    }
+    made = record_of(
+        {
+            "schema": {"const": "outlay.bill.1"},
+            "version": TEXT,
+            "model": record_of({"name": TEXT, "parameters": record_of(counts), "shape": shape}),
+            "job": whole,
+            "cluster": whole,
+            "layout": whole,
+            "engine": TEXT,
+            "memory": _memory(),
+            "step": _step(),
+            "derived": record_of({"dp": WHOLE, "edp": NUMBER, "micro_batches": NUMBER}),
+            "bubble": record_of(BUBBLE),
+            "traffic": record_of({"items": list_of(record_of(AXIS))}),
+            "binds": record_of({"term": {"enum": ["memory", "step"]}, "item": TEXT, "share": SHARE}),
+            "violations": list_of(record_of(VIOLATION)),
+            "assumptions": list_of(TEXT),
+            "conventions": {"type": "object", "additionalProperties": TEXT},
+        }
+    )
+    return {"$schema": DRAFT, **_with_more(made, {"rampup": _ramp()})}
+
+
+def _ramp() -> Schema:
+    """The sizes of a batch that grows; only there where it does."""
+    size = dict.fromkeys(("global_batch", "steps", "tokens"), WHOLE) | {"step_seconds": NUMBER, "idle_share": SHARE}
+    whole = {"steps": WHOLE, "tokens": WHOLE, "seconds": NUMBER, "idle_share": SHARE}
+    return record_of({"sizes": list_of(record_of(size)), **whole, "run_steps": WHOLE, "run_seconds": NUMBER})
 
 
 def _with_more(record: Schema, more: Mapping[str, Any]) -> Schema:

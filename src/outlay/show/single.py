@@ -2,6 +2,7 @@
 
 from ..bill import Bill
 from ..items import TrafficItem
+from ..job import recipe_of
 from ..quantities import GB, GIB
 from ..step.traffic import tokens_at_parity
 from .answer import headline, says_yes, step_line
@@ -85,11 +86,8 @@ def parity(bill: Bill) -> float:
     """Tokens a step on a data-parallel rank at which tensor parallelism sends as much as data parallelism."""
     shape = bill.model
     value = float(bill.job.activation_bytes)
-    return float(
-        tokens_at_parity(
-            bill.parameters.total, bill.engine.reduce_bytes, shape.hidden, shape.layers, value, TENSOR_UNITS
-        )
-    )
+    reduced = recipe_of(bill.job, bill.engine, bill.cluster.accelerator).reduced
+    return float(tokens_at_parity(bill.parameters.total, reduced, shape.hidden, shape.layers, value, TENSOR_UNITS))
 
 
 def traffic_lines(bill: Bill, style: Style) -> list[str]:

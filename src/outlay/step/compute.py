@@ -6,8 +6,6 @@ from ..layout.case import Case
 from ..quantities import Bandwidth, Bytes, Count, FlopRate, Flops, Params, Seconds, Share
 from ..stage import StageCosts
 
-BACKWARD = 2  # FLOPs of a backward pass over those of its forward pass, the field's convention
-
 
 def kernel_seconds(stage: StageCosts) -> Seconds:
     """Kernels of one micro-batch on one stage: forward, input gradients, weight gradients, and the ends."""
@@ -31,12 +29,33 @@ def flops_share(flops: Flops, seconds: Seconds, ranks: Count, rate: FlopRate) ->
     return flops / (seconds * ranks * rate)
 
 
+def updated_parameters(stage: StageCosts, case: Case) -> Params:
+    """Parameters of a stage that this rank's optimizer updates."""
+    return stage.dense_parameters / case.optimizer_cut + stage.expert_parameters / case.expert_optimizer_cut
+
+
+def touched_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Bytes that one optimizer step reads and writes on this rank.
+
+    What is counted is the gradient read, master and moments read and written, and the weight written. What an engine's
+    Adam was measured to move is more: every optimizer moves as much more than its count.
+    """
+    dense: Bytes = stage.moments("dense") / case.optimizer_cut
+    experts: Bytes = stage.moments("expert") / case.expert_optimizer_cut
+    counted: Bytes = case.recipe.touched * updated_parameters(stage, case) + 2 * (dense + experts)
+    return counted * (case.engine.optimizer_traffic / case.recipe.adam_touched)
+
+
 def optimizer_seconds(stage: StageCosts, case: Case) -> Seconds:
-    """One optimizer step on this rank's share: memory traffic; what is offloaded crosses to the host and runs there."""
-    own: Params = stage.dense_parameters / case.optimizer_cut + stage.expert_parameters / case.expert_optimizer_cut
+    """One optimizer step on this rank's share: memory traffic, and matrices orthogonalised.
+
+    What is offloaded crosses to the host and runs there.
+    """
+    touched: Bytes = touched_bytes(stage, case)
     reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
-    near: Seconds = own * (case.engine.optimizer_traffic / reached)
-    moved: Bytes = case.recipe.gradients + case.compute_bytes
-    crossed: Seconds = moved / case.cluster.accelerator.host_bandwidth
-    away: Seconds = own * (crossed + case.engine.optimizer_traffic / case.engine.host_memory)
-    return near + (away - near) * case.layout.offload_optimizer
+    near: Seconds = touched / reached
+    moved: Bytes = updated_parameters(stage, case) * (case.recipe.gradients + case.compute_bytes)
+    away: Seconds = moved / case.cluster.accelerator.host_bandwidth + touched / case.engine.host_memory
+    dense: Seconds = stage.orthogonalised("dense") / case.optimizer_cut
+    experts: Seconds = stage.orthogonalised("expert") / case.expert_optimizer_cut
+    return near + (away - near) * case.layout.offload_optimizer + dense + experts

@@ -73,7 +73,9 @@ def stage_offload(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
 
     Sharded weights are gathered after they were read.
     """
-    own: Params = stage.dense_parameters / case.weight_cut + stage.expert_parameters / case.expert_weight_cut
+    dense: Params = stage.dense_parameters + stage.frozen("dense")
+    experts: Params = stage.expert_parameters + stage.frozen("expert")
+    own: Params = dense / case.weight_cut + experts / case.expert_weight_cut
     weights: Bytes = 2 * case.compute_bytes * own * case.layout.offload_parameters
     tapes: Bytes = 2 * pass_bytes(stage, recomputed, case.layout) * case.layout.offload_activations
     return total(

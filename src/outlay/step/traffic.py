@@ -4,14 +4,15 @@ Data parallelism moves parameters, whatever the batch; tensor, context and exper
 layer; a pipeline moves stage boundaries alone.
 """
 
-from ..cluster.network import crossing_share, send_time
+from ..cluster.network import group, send_time
 from ..formula import each, total, where
+from ..held import Held
 from ..layout.case import Case
 from ..layout.sizes import padded_vocabulary, tokens_on_rank
 from ..memory.activations import recomputed_share
 from ..quantities import Bandwidth, Bytes, Count, Params, Seconds, Share, Tokens
 from ..schedule.flight import sends
-from ..stage import Held, StageCosts
+from ..stage import StageCosts
 
 
 def coarse_gradient_bytes(parameters: Params, gradient: Bytes) -> Bytes:
@@ -44,7 +45,7 @@ def message_bytes(case: Case) -> Bytes:
     """One pipeline message: the hidden vectors of a micro-batch; a slice under sp, or where the engine splits sends."""
     sliced: Count = where(case.engine.splits_sends, case.layout.tp, case.layout.sliced)
     tokens: Tokens = tokens_on_rank(case.job, case.layout)
-    return case.job.activation_bytes * tokens * case.model.hidden / sliced
+    return case.job.activation_bytes * tokens * case.model.hidden * case.model.streams / sliced
 
 
 def pipeline_bytes(case: Case) -> Bytes:
@@ -55,8 +56,7 @@ def pipeline_bytes(case: Case) -> Bytes:
 def message_seconds(case: Case) -> Seconds:
     """One message to the next stage: the mean over the hops of a pipeline, some of which leave the domain."""
     stride: Count = case.layout.tp * case.layout.cp * case.layout.dp
-    crossing: Share = crossing_share(case.layout.pp, stride, case.cluster.inside.size)
-    return send_time(message_bytes(case), crossing, case.cluster)
+    return group(case.layout.pp, stride, case.cluster).send(message_bytes(case))
 
 
 def tied_bytes(case: Case) -> Bytes:
@@ -67,10 +67,12 @@ def tied_bytes(case: Case) -> Bytes:
 
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Bytes one rank of a stage sends for data parallelism in one step; experts over their own group."""
-    spared: Bytes = case.spared * stage.end_parameters * case.dense_replicas.gather_sent
+    spared: Bytes = stage.end_parameters * case.dense_replicas.ends_sent
     dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared
     experts: Bytes = stage.expert_parameters * case.expert_replicas.sent
-    return total(dense=dense, experts=experts, tied=tied_bytes(case))
+    still: Bytes = stage.frozen_bytes("dense") * case.dense_replicas.frozen_sent
+    still_experts: Bytes = stage.frozen_bytes("expert") * case.expert_replicas.frozen_sent
+    return total(dense=dense, experts=experts, frozen=still + still_experts, tied=tied_bytes(case))
 
 
 def tied_seconds(case: Case) -> Seconds:
@@ -83,12 +85,19 @@ def tied_seconds(case: Case) -> Seconds:
 
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
     """Time of a stage's data-parallel exchange in one step; experts over their own groups."""
-    spared: Seconds = case.spared * stage.end_parameters * case.dense_replicas.gather_pace
+    spared: Seconds = stage.end_parameters * case.dense_replicas.ends_pace
     dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared
     dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
     experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
     expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
-    return total(dense=dense + dense_latency, experts=experts + expert_latency, tied=tied_seconds(case))
+    still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace
+    still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace
+    return total(
+        dense=dense + dense_latency,
+        experts=experts + expert_latency,
+        frozen=still + still_experts,
+        tied=tied_seconds(case),
+    )
 
 
 def tokens_at_parity(

@@ -145,7 +145,8 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
         zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,
         recompute=kind, recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
-        split=_split(run, source, model, pp), offload_optimizer=sharding.offload_optimizer,
+        split=_split(run, source, model, pp),
+        offload_optimizer=sharding.offload_optimizer or float(words.has(r"offload", run.text("optimizer"))),
         offload_parameters=sharding.offload_parameters,
     )  # fmt: skip
     said = ("sequence parallelism with tp, not published",) if tp > 1 and not parallel else ()

@@ -4,7 +4,8 @@ import re
 from functools import cache
 
 from ..model import catalogue
-from ..model.model import Attention, Block, FeedForward, Model
+from ..model.model import Model, decoder_block
+from ..model.parts import Attention, FeedForward
 from .read import Run, Skip
 from .table import Source, dimensions, style_of, styles
 
@@ -32,7 +33,7 @@ def _named(name: str, given: dict[str, int | None]) -> Model | None:
         return None
     model = catalogue.load(found)
     shape = dict(zip(COLUMNS, _shape(model), strict=True))
-    if any(block.feed_forward.experts for block in model.blocks):
+    if model.experts > 0:
         shape |= {"ffn": 0, "kv_heads": 0}  # tables print either width of an expert model, and heads of a latent one
     agree = all(value is None or not shape[column] or shape[column] == value for column, value in given.items())
     return model if agree else None
@@ -51,8 +52,9 @@ def _plain(name: str) -> str:
 @cache
 def _shape(model: Model) -> tuple[int, ...]:
     block = model.blocks[model.pattern[-1]]
-    at = block.attention
-    return model.layers, model.hidden, at.heads, at.kv_heads, block.feed_forward.width, model.vocab
+    heads = (block.attention.heads, block.attention.kv_heads) if block.attention else (0, 0)
+    width = block.feed_forward.width if block.feed_forward else 0
+    return model.layers, model.hidden, *heads, width, model.vocab
 
 
 def _from_catalogue(model: Model, given: dict[str, int | None]) -> tuple[Model, tuple[str, ...]]:
@@ -103,10 +105,11 @@ def _model(
     """A decoder of one kind of layer."""
     shape = styles()[style]
     attention = Attention(heads, kv_heads, hidden // heads, hidden // heads, qkv_bias=shape.bias, out_bias=shape.bias)
-    block = Block("dense", attention, FeedForward(ffn, shape.gated, bias=shape.bias))
+    block = decoder_block("dense", attention, FeedForward(ffn, shape.gated, bias=shape.bias))
     return Model(
         f"{style}-l{layers}-h{hidden}", style, hidden, vocab, (block,), (0,) * layers,
-        norm=shape.norm, tied=shape.tied, positions=sequence if shape.positions else 0, dropout=shape.dropout,
+        norm=shape.norm, norm_weights=1 if shape.norm == "rms" else 2, tied=shape.tied, dropout=shape.dropout,
+        positions=sequence if shape.positions else 0,
         trained_length=sequence,
     )  # fmt: skip
 
