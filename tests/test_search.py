@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models import DEEPSEEK_V3, LLAMA_8B, LLAMA_70B, MIXTRAL
-from outlay import InputError, Job, Layout, load_cluster
+from outlay import InputError, Job, Layout, count, load_cluster
 from outlay.bill import Loaded, load
 from outlay.layout.axes import ALONE
 from outlay.layout.case import Case
@@ -118,7 +118,7 @@ def options(case: Case, space: Space) -> list[Layout]:
         )
         for (kind, count), (stage, inside), tp, dp, offload in product(
             sorted(recompute), zero if replicas else zero[:1],
-            space.overlap_tp if hides else space.overlap_tp[:1],
+            space.overlap_tp if hides else [False],
             space.overlap_dp if replicas else space.overlap_dp[:1], space.offload_optimizer,
         )
         if not (at.sp and at.tp == 1) and not (at.schedule == "gpipe" and at.pp == 1)
@@ -256,3 +256,16 @@ def test_a_list_of_layouts_is_counted_as_each_by_itself() -> None:
     expected = [scalar(case, chosen[index]) for index in even]
     np.testing.assert_allclose(np.column_stack([peaks, seconds])[even], expected, rtol=1e-12)
     assert len(even) > 20
+
+
+@pytest.mark.parametrize("width", ["lean", "middle", "wide"])
+@pytest.mark.parametrize("name", ["megatron", "megatron-2022", "fsdp2", "deepspeed", "nanotron"])
+def test_every_layout_that_a_search_ranks_is_legal_and_costs_what_its_bill_says(width: Any, name: str) -> None:
+    job = Job(sequence_length=2048, global_batch=64, precision="bf16")
+    found = plan(LLAMA_8B, job, load_cluster("16xh100-sxm"), name, width=width)
+
+    assert found.best
+    for ranked in found.best:
+        bill = count(LLAMA_8B, job, load_cluster("16xh100-sxm"), ranked.layout, name)
+        assert not bill.violations
+        assert bill.step.seconds == pytest.approx(ranked.bill.step.seconds, rel=1e-12)

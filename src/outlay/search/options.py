@@ -99,7 +99,7 @@ def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: 
 
 
 def choice(key: int, space: Space) -> Choice:
-    """The options of rows with this key. Where an option changes nothing, one value of it is left."""
+    """The options of rows with this key: one value of those that change nothing, and none that the engine has not."""
     parts, most, hidden, replicas, hybrid = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
     runs = [pair for pair in space.zero if pair[0] <= most]
     zero = [pair for pair in runs if hybrid or not pair[1]] or runs[:1]
@@ -108,7 +108,7 @@ def choice(key: int, space: Space) -> Choice:
         tuple(_recompute(space, parts)),
         tuple(zero if replicas else zero[:1]),
         (
-            tuple(space.overlap_tp if hidden else space.overlap_tp[:1]),
+            tuple(space.overlap_tp) if hidden else (False,),
             tuple(space.overlap_dp if replicas else space.overlap_dp[:1]),
             tuple(space.offload_optimizer),
         ),
