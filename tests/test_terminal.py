@@ -132,7 +132,7 @@ def test_bars_stand_against_the_wall_at_a_terminal_alone(
     monkeypatch.setattr(sys, "stdout", terminal)
     main(f"count {DEMO}".split())
 
-    assert re.search(r"stage 0 +49\.\d  ###", terminal.getvalue())
+    assert re.search(r"stage 0 +50\.\d  ###", terminal.getvalue())
 
 
 # --- the answer -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from .engines.engine import Engine
 from .engines.tables import engine as find_engine
 from .engines.tables import kernel_set
 from .errors import Fault, InputError
-from .items import Bubble, Memory, Step, TrafficItem, bubble_of, memory_of, step_items, traffic_of
+from .holding import Memory, memory_of
+from .items import Bubble, Step, TrafficItem, bubble_of, step_items, traffic_of
 from .job import Job, recipe_of
 from .layer import model_costs
 from .layout.axes import Layout

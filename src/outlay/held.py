@@ -93,6 +93,21 @@ def held_core_tape(held: Held) -> Bytes:
     return held.some * (held.costs.kept - held.costs.kept_selective)
 
 
+def held_backward(held: Held) -> Bytes:
+    """Gradients of values in the backward pass of one layer, its output's among them, where there are such layers."""
+    return held.some * (held.costs.entry + held.costs.backward)
+
+
+def held_entry_of_one(held: Held) -> Bytes:
+    """The input of one layer, where there are such layers."""
+    return held.some * held.costs.entry
+
+
+def held_shapes(held: Held) -> Params:
+    """Values of one matrix of each shape, where there are such layers."""
+    return held.some * held.costs.shapes
+
+
 def held_forward(held: Held) -> Seconds:
     """Kernels of the forward pass."""
     return held.layers * held.costs.forward

@@ -23,11 +23,18 @@ from .memory.activations import (
     checkpoint_share,
     coarse_activation_bytes,
     in_flight,
-    logits_bytes,
     recompute_bytes,
 )
+from .memory.moments import backward_bytes, logits_bytes, moment_bytes
 from .memory.peak import peak, peak_of
-from .memory.states import gathered_bytes, gradient_bytes, optimizer_bytes, weight_bytes
+from .memory.states import (
+    dummy_bytes,
+    gathered_bytes,
+    gradient_bytes,
+    optimizer_bytes,
+    replica_bytes,
+    weight_bytes,
+)
 from .model.blocks import rows
 from .model.model import Model
 from .model.operations import Row, Sizes
@@ -189,6 +196,10 @@ _TABLE = (
     Quantity("memory.tape", "B", sum_kept, _rows, None),
     Quantity("memory.recomputed", "B", recompute_bytes, _worst_case, None),
     Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
+    Quantity("memory.backward", "B", backward_bytes, _worst_case, None),
+    Quantity("memory.kernels", "B", dummy_bytes, _worst_case, None),
+    Quantity("memory.copies", "B", replica_bytes, _worst_case, None),
+    Quantity("memory.moment", "B", moment_bytes, _worst_case, None),
     Quantity("bubble", "share", schedule_share, _bubble, _coarse_bubble, "the staircase"),
     Quantity("bubble.parts", "", idle_parts, _passes, None),
     Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),

@@ -24,6 +24,7 @@ from .sums import (
     AXES,
     is_expert,
     split_moves,
+    sum_backward_workspace,
     sum_forward,
     sum_frozen,
     sum_input_gradient,
@@ -35,6 +36,7 @@ from .sums import (
     sum_parameters,
     sum_sent_backward,
     sum_sent_forward,
+    sum_shapes,
     sum_spared,
     sum_time_backward,
     sum_time_forward,
@@ -75,6 +77,8 @@ class LayerCosts:
     kept: Bytes  # the tape
     kept_selective: Bytes  # the tape where the attention core is recomputed
     workspace: Bytes  # held for a moment beyond the tape: the loss
+    backward: Bytes  # gradients of values that its backward pass holds for a moment
+    shapes: Params  # values of one matrix of each shape
     forward: Seconds
     core_forward: Seconds  # the part that selective recompute runs again
     input_gradient: Seconds
@@ -129,6 +133,11 @@ def _exchange(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchang
     )
 
 
+def distinct(linears: tuple[Linear, ...]) -> tuple[Linear, ...]:
+    """One of the linears of each shape, by the names of their dimensions."""
+    return tuple({(row.ins, row.outs): row for row in linears}.values())
+
+
 def owned(rows: tuple[Row, ...], here: Sizes, speed: Rates, recipe: Recipe) -> Owned:
     """What the parameters of some rows cost by their shape."""
     still, rows = tuple(row for row in rows if not row.trained), tuple(row for row in rows if row.trained)
@@ -164,6 +173,8 @@ def layer_costs(
         kept=sum_kept(work, here) - spared,
         kept_selective=sum_kept_selective(work, here) - spared,
         workspace=sum_workspace(work, here),
+        backward=sum_backward_workspace(work, here),
+        shapes=sum_shapes(distinct(linears), here),
         forward=sum_forward(work, here, speed),
         core_forward=sum_forward(core, here, speed),
         input_gradient=sum_input_gradient(work, here, speed),

@@ -10,6 +10,7 @@ from functools import cached_property
 from .formula import each, maximum, total
 from .held import (
     Held,
+    held_backward,
     held_block,
     held_context_backward,
     held_context_forward,
@@ -18,6 +19,7 @@ from .held import (
     held_core_tape,
     held_dense,
     held_entry,
+    held_entry_of_one,
     held_expert_backward,
     held_expert_forward,
     held_experts,
@@ -30,6 +32,7 @@ from .held import (
     held_layers,
     held_moments,
     held_orthogonalised,
+    held_shapes,
     held_tape,
     held_tensor_backward,
     held_tensor_forward,
@@ -132,6 +135,21 @@ class StageCosts:
     def largest_core(self) -> Bytes:
         """What the attention core that keeps most would keep, of one layer."""
         return maximum(each(held_core_tape, self.layers))
+
+    @cached_property
+    def largest_backward(self) -> Bytes:
+        """Gradients of values in the backward pass of the layer that holds most."""
+        return maximum(each(held_backward, self.layers))
+
+    @cached_property
+    def largest_entry(self) -> Bytes:
+        """The input of the layer that has most."""
+        return maximum(each(held_entry_of_one, self.layers))
+
+    @cached_property
+    def shapes(self) -> Params:
+        """Values of one matrix of each shape, of the kind of layer that has most."""
+        return maximum(each(held_shapes, self.layers))
 
     @cached_property
     def forward(self) -> Seconds:

@@ -11,6 +11,7 @@ from .model.weights import (
     inner_values,
     input_spared,
     linear_moments,
+    one_matrix,
     orthogonalised,
     pointwise_moments,
     vector_moments,
@@ -71,6 +72,16 @@ def sum_moments(
 def sum_spared(linears: tuple[Linear, ...], here: Sizes, spares: Bytes, again: Bytes) -> Bytes:
     """Bytes that quantised inputs wait with less than in 16 bit."""
     return total(each(input_spared, linears, here, spares, again))
+
+
+def sum_shapes(linears: tuple[Linear, ...], here: Sizes) -> Params:
+    """Values of one matrix of each shape inside a layer."""
+    return total(each(one_matrix, linears, here))
+
+
+def sum_backward_workspace(rows: tuple[Row, ...], here: Sizes) -> Bytes:
+    """Bytes of gradients of values that stand at one time in the backward pass of a layer, beyond what is kept."""
+    return total(each(Row.backward_workspace, rows, here))
 
 
 def sum_kept(rows: tuple[Row, ...], here: Sizes) -> Bytes:

@@ -78,6 +78,9 @@ class Engine:
     bucket_elements: float  # gradients in a bucket that is allocated whole, from ZeRO-1 on; twice where one is sent
     casts_weights: bool  # replicas keep a copy of their fp32 weights in the type of the matrix multiplies
     copies_gradients: bool  # replicas copy their gradients into buckets
+    dummy_gradients: PlainBytes  # a value of one matrix of each shape, which its kernels write instead of a gradient
+    gather_buffers: float  # buffers of a layer's gathered input that stay, under sp
+    frees_gradients: bool  # sharded gradients of a step come with its backward pass, and go with its update
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
     counts_ends: bool  # embedding and head count as layers when layers are shared by stages
     workspace_bytes: PlainBytes  # libraries' workspaces and communication buffers

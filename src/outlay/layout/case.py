@@ -120,6 +120,11 @@ class Case:
         return where(self.layout.zero >= self.engine.weights_sharded_from, self.gathers, 0)
 
     @cached_property
+    def fresh(self) -> Count:
+        """1 where the gradients of a step come with its one backward pass, and go with its update."""
+        return where(self.engine.frees_gradients, where(self.micro_batches == 1, 1, 0), 0)
+
+    @cached_property
     def beside_bytes(self) -> Bytes:
         """Bytes of other models on one accelerator."""
         return total(each(Beside.held, self.job.beside, self.recipe.bytes_per_parameter))

@@ -1,12 +1,13 @@
 """Fill what was not given, and say so: nothing is assumed in silence."""
 
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
 from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
 from ..engines.tables import kernel_set, optimizer, precision
-from ..job import AUTO, Job, named_types, types_of, wire_of
+from ..job import AUTO, Beside, Job, named_types, types_of, wire_of
 from ..model.model import Model
 from ..schedule.laws import FOLDED, SCHEDULES
 from .axes import Layout
@@ -123,6 +124,15 @@ def _types(job: Job, engine: Engine) -> tuple[dict[str, Any], tuple[str, ...]]:
     return filled, (f"{kept} as {engine.name} keeps them (--bytes)", *said)
 
 
+def _told_apart(models: Iterable[Beside]) -> tuple[Beside, ...]:
+    """Models beside, each with a name of its own: a policy's reference and its critic are often one model twice."""
+    apart: dict[str, Beside] = {}
+    for place, one in enumerate(models, 1):
+        name = f"{one.name} ({one.role} {place})" if one.name in apart else one.name
+        apart[name] = replace(one, name=name)
+    return tuple(apart.values())
+
+
 def complete_job(
     model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine
 ) -> tuple[Job, tuple[str, ...]]:
@@ -138,7 +148,7 @@ def complete_job(
         idle = ", so idle time is at its worst" if layout.pp > 1 else ""
         said.append(f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP{idle} (--batch)")
     if job.beside:
-        filled["beside"] = tuple(replace(one, ranks=one.ranks or cluster.ranks) for one in job.beside)
+        filled["beside"] = _told_apart(replace(one, ranks=one.ranks or cluster.ranks) for one in job.beside)
     if job.frozen_format is AUTO:
         filled["frozen_format"] = "nf4_double" if job.adapter == "qlora" else "16bit"
     if job.precision is AUTO:

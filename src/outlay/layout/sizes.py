@@ -96,6 +96,7 @@ def _attention_sizes(at: Attention, job: Job, layout: Layout, here: dict[str, Co
         "chosen": divide(minimum(at.selected, job.sequence_length), at.index_block), "C": copies,
         "Y": divide(copies, at.experts),
         "ring_kv": where(swapped, 0, k + v), "swap": where(swapped, here["q"] + k + v + here["o"], 0),
+        "swapped_output": where(swapped & (layout.cp > 1), here["o"], 0),
         "hides": where(layout.cp_kind == "ring", 1, 0),
     }  # fmt: skip
 

@@ -66,12 +66,3 @@ def recompute_bytes(stage: StageCosts, case: Case) -> Bytes:
     """The tape of the layer, or of the attention core, that is being recomputed: one at a time."""
     core: Bytes = where(case.layout.selective, stage.largest_core, 0)
     return where(case.layout.recompute_layers > 0, stage.largest_tape, core)
-
-
-def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Final norm, logits and loss on the stage with the head: what waits for the backward pass, and a workspace."""
-    passes: Count = case.schedule.head_in_flight(
-        stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
-    )
-    kept: Bytes = passes * stage.ends[1].costs.kept
-    return stage.head * total(kept=kept, workspace=stage.ends[1].costs.workspace)

@@ -5,8 +5,17 @@ from ..formula import each, maximum, total
 from ..layout.case import Case
 from ..quantities import Bytes
 from ..stage import StageCosts
-from .activations import activation_bytes, logits_bytes, recompute_bytes
-from .states import gathered_bytes, gradient_bytes, optimizer_bytes, replica_bytes, weight_bytes
+from .activations import activation_bytes
+from .moments import moment_bytes
+from .states import (
+    dummy_bytes,
+    fresh_bytes,
+    gathered_bytes,
+    gradient_bytes,
+    optimizer_bytes,
+    replica_bytes,
+    weight_bytes,
+)
 
 Stages = tuple[StageCosts, ...]  # those among which the worst one is
 
@@ -18,6 +27,7 @@ def held_state(stage: StageCosts, case: Case) -> Bytes:
         gradients=gradient_bytes(stage, case),
         optimizer=optimizer_bytes(stage, case),
         gathered=gathered_bytes(stage, case),
+        kernels=dummy_bytes(stage, case),
         copies=replica_bytes(stage, case),
         buckets=case.bucket_bytes,
         beside=case.beside_bytes,
@@ -25,17 +35,14 @@ def held_state(stage: StageCosts, case: Case) -> Bytes:
 
 
 def held_activations(stage: StageCosts, case: Case) -> Bytes:
-    """What a rank of a stage holds for the passes in flight."""
-    return total(
-        activations=activation_bytes(stage, case),
-        recomputed=recompute_bytes(stage, case),
-        logits=logits_bytes(stage, case),
-    )
+    """What a rank of a stage holds for the passes in flight, and where the backward pass begins."""
+    return total(activations=activation_bytes(stage, case), moment=moment_bytes(stage, case))
 
 
 def allocated_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """What a rank of a stage allocates at its peak: exact in its parts; their sum is a bound, not all peak at once."""
-    return total(state=held_state(stage, case), activations=held_activations(stage, case))
+    """What a rank of a stage allocates at its peak: where the backward pass begins, or at the update."""
+    beyond: Bytes = held_activations(stage, case) - fresh_bytes(stage, case)
+    return total(state=held_state(stage, case), activations=maximum(beyond, 0))
 
 
 def buffer_bytes(allocated: Bytes, engine: Engine) -> Bytes:

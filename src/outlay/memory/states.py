@@ -55,6 +55,18 @@ def optimizer_bytes(stage: StageCosts, case: Case) -> Bytes:
     return held * (1 - case.layout.offload_optimizer)
 
 
+def dummy_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Tensors that stand for gradients that were added elsewhere, and gathered inputs: buffers that stay."""
+    gathered: Bytes = stage.largest_entry * case.layout.sliced
+    buffers: Bytes = case.engine.gather_buffers * where(case.layout.sliced > 1, gathered, 0)
+    return case.engine.dummy_gradients * stage.shapes + buffers
+
+
+def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Gradients that are not there yet where the backward pass begins: with one micro-batch, freed after each step."""
+    return case.fresh * gradient_bytes(stage, case)
+
+
 def replica_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Copies that plain data parallelism keeps beside a stage's weights and gradients: autocast, DDP's buckets."""
     return case.copied_bytes * (stage.dense_parameters + stage.expert_parameters)

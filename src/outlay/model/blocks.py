@@ -98,7 +98,7 @@ def head_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
         *([norm(model, kernels, "final_norm")] if model.final_norm else []),
         *([Linear("project_out", "S", "hidden", "table", waits="S")] if model.embedding_width else []),
         Move("gather_head", "tp", "T", "table", **GATHER),
-        Linear("head", "T", "table", "vocab", waits="G", owned="own_head", half=True),
+        Linear("head", "T", "table", "vocab", waits="G", owned="own_head", half=True, grows=True),
         *([Pointwise("head_bias", "T", "vocab", Kernel(0, 0), weights="vocab")] if model.head_bias else []),
-        Pointwise("loss", "T", "vocab", kernels.loss, extra=kernels.loss_workspace),
+        Pointwise("loss", "T", "vocab", kernels.loss, extra=kernels.loss_workspace, turns=True),
     )

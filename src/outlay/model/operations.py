@@ -50,6 +50,10 @@ class Row:
         """Bytes held for a moment, beyond what is kept."""
         return 0
 
+    def backward_workspace(self, here: Sizes) -> Bytes:
+        """Bytes of gradients of values that its backward pass holds for a moment, beyond what is kept."""
+        return 0
+
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """Time of the forward pass."""
         return 0
@@ -75,6 +79,7 @@ class Linear(Row):
     biased: bool = False
     owned: str = "one"  # 0 where the matrix is another row's (a tied head)
     half: bool = False  # stays in 16 bit under fp8
+    grows: bool = False  # the gradients of its input and of its matrix stand beside those of its output
 
     def parameters(self, here: Sizes) -> Params:
         """The matrix, and the bias of what comes out."""
@@ -91,6 +96,11 @@ class Linear(Row):
     def kept(self, here: Sizes) -> Bytes:
         """Its input."""
         return here["value"] * here[self.waits] * here[self.ins]
+
+    def backward_workspace(self, here: Sizes) -> Bytes:
+        """The gradients of its input and of its matrix."""
+        gradients: Bytes = here["value"] * here[self.ins] * (here[self.tokens] + here[self.outs])
+        return where(self.grows, gradients, 0)
 
     def moved(self, here: Sizes) -> Bytes:
         """Bytes of the three matrices."""
@@ -130,6 +140,8 @@ class Pointwise(Row):
     shared_input: bool = False  # another row keeps the same input
     extra: PlainBytes = 0  # B a value held for a moment
     work: str = "none"  # multiply-adds a value: the taps of a convolution
+    grows: bool = False  # the gradient of its input stands beside what is kept
+    turns: bool = False  # the gradient of its input takes the place of what is kept
 
     def parameters(self, here: Sizes) -> Params:
         """Scales and shifts, the same on every tensor-parallel rank; or a table."""
@@ -149,6 +161,11 @@ class Pointwise(Row):
     def workspace(self, here: Sizes) -> Bytes:
         """Copies that live only while the kernel runs."""
         return self.extra * here[self.tokens] * here[self.width]
+
+    def backward_workspace(self, here: Sizes) -> Bytes:
+        """The gradient of its input."""
+        gradient: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return where(self.grows, gradient, where(self.turns, gradient - self.kept(here), 0))
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """Values read and written, forward."""

@@ -23,6 +23,11 @@ def inner_values(linear: Linear, here: Sizes) -> Params:
     return where(linear.half, 0, matrix_values(linear, here))
 
 
+def one_matrix(linear: Linear, here: Sizes) -> Params:
+    """Values of one matrix of a linear inside a layer, however many it has of that shape."""
+    return where(linear.half, 0, here[linear.owned] * here[linear.ins] * here[linear.outs])
+
+
 def linear_moments(linear: Linear, here: Sizes, moments: Moments) -> Bytes:
     """Optimizer state of a linear: each value of its matrices, each row and column, its projection, and its biases.
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import ceil, isfinite
 
 from ..bill import Bill
-from ..items import Item
+from ..holding import Item
 from ..quantities import GIB
 from .labels import NOT_LEGAL, VERDICTS, attack, label
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short

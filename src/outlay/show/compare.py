@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..bill import Bill
-from ..items import Item
+from ..holding import Item
 from ..quantities import GB, GIB
 from .answer import colour_of, verdict_of
 from .labels import AXES, degrees, label

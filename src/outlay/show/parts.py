@@ -2,7 +2,7 @@
 
 from ..bill import Bill
 from ..engines.recipe import Recipe
-from ..items import Item, RankMemory
+from ..holding import Item, RankMemory
 from ..job import recipe_of
 from ..quantities import GB, GIB
 from ..schedule.flight import round_size_of

@@ -9,7 +9,8 @@ from typing import Any
 from outlay import __version__
 
 from ..bill import Bill
-from ..items import Item, Memory, Step, TrafficItem
+from ..holding import Item, Memory
+from ..items import Step, TrafficItem
 from ..model.model import Model
 from ..undivided import Parameters
 

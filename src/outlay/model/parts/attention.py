@@ -9,6 +9,7 @@ from ..operations import Linear, Move, Pointwise, Row, Scores
 from .pairs import mixed_inputs, mixed_output
 from .part import GATHER, SCATTER, Dimensions, Frame, copied, cut, norm, whole
 
+SWAPPED = Kernel(0, 0, keeps=1)  # the core keeps its output, and the projection the same after the exchange
 GATE = Kernel(moves=1, moves_back=2, keeps=1)  # a sigmoid that is computed again
 DIFFERENCE = Kernel(moves=3, moves_back=5, keeps=2)  # two outputs a pair of heads, subtracted
 GATED = Kernel(moves=3, moves_back=5, keeps=1)  # the attention output, before its gate
@@ -96,6 +97,7 @@ class Attention:
             Move("ring_kv", "cp", "T_all", "ring_kv", times_back="two"),
             Move("swap_heads", "cp", "T", "swap", "all_to_all"),
             self._core(frame, kernels),
+            Pointwise("swapped_output", "T", "swapped_output", SWAPPED),
             *self._gate(),
             *self._out_norm(frame, kernels),
             *(mixed_output(kernels) if self.experts else self._output()),

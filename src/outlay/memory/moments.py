@@ -1,0 +1,56 @@
+"""The largest moment of a step: where the backward pass begins, at the head or in the first layer that it reaches.
+
+All tapes in flight stand then, and nothing has been freed yet. Not all moments peak at once, so the largest counts.
+"""
+
+from ..formula import maximum, total, where
+from ..layout.case import Case
+from ..quantities import Bytes, Count
+from ..stage import StageCosts
+from .activations import recompute_bytes
+
+
+def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Inputs of final norm and head, and logits, of all passes whose head has run on the stage that has it."""
+    passes: Count = case.schedule.head_in_flight(
+        stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
+    )
+    return stage.head * passes * stage.ends[1].costs.kept
+
+
+def scattered_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """What the head's input gradient is scattered into, where an engine keeps buffers of gathered inputs."""
+    cut: Bytes = where(case.layout.sliced > 1, stage.largest_entry, 0)
+    return case.engine.gather_buffers * cut
+
+
+def head_backward_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Beyond the logits: the loss's own copies, or later the gradients of the head's input and matrix.
+
+    With a pipeline the gradient that was sent last still stands. Source: Megatron-Core's layers.py; the peaks of
+    SimuMax's B200 runs.
+    """
+    sent: Bytes = where(case.layout.pp > 1, stage.largest_entry, 0)
+    gradients: Bytes = stage.ends[1].costs.backward + scattered_bytes(stage, case) + sent
+    return stage.head * maximum(loss=stage.ends[1].costs.workspace, gradients=gradients)
+
+
+def head_moment(stage: StageCosts, case: Case) -> Bytes:
+    """What stands at the head beside the tapes, where its backward pass begins."""
+    return total(logits=logits_bytes(stage, case), backward=head_backward_bytes(stage, case))
+
+
+def layer_moment(stage: StageCosts, case: Case) -> Bytes:
+    """What stands in the first layer of the backward pass beside the tapes: its own tape again, and gradients."""
+    return total(recomputed=recompute_bytes(stage, case), backward=stage.largest_backward)
+
+
+def backward_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Gradients of values at the larger of both moments."""
+    at_head: Bytes = head_backward_bytes(stage, case)
+    return where(head_moment(stage, case) >= layer_moment(stage, case), at_head, stage.largest_backward)
+
+
+def moment_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The larger of both."""
+    return maximum(head=head_moment(stage, case), layer=layer_moment(stage, case))
