@@ -133,6 +133,13 @@ def test_models_beside_take_their_weights_or_their_whole_state() -> None:
     assert item(engine_of, "beside") == 2 * 32_763_876_352 / 4
 
 
+def test_a_model_that_stands_there_twice_is_counted_twice() -> None:
+    others = tuple(Beside("llama-3.1-8b", role, 8_030_261_248.0) for role in ("reference", "critic"))
+    found = bill(LLAMA_8B, load_cluster("8xh100-sxm"), more={"zero": 3}, beside=others)
+
+    assert item(found, "beside") == (2 + 18) * 8_030_261_248 / 8
+
+
 def test_gpt_oss_120b_in_reinforcement_learning_keeps_26_gb_of_state_and_the_weights_of_its_engine() -> None:
     model = load_model("gpt-oss-120b")
     others = (Beside("gpt-oss-120b", "inference", 116_829_156_672.0, 8),)

@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import DEEPSEEK_V3, LLAMA_7B, MIXTRAL, loaded
-from outlay import Bill, Job, Layout, Model, count, load_cluster, load_model, parameters
+from outlay import Beside, Bill, Job, Layout, Model, count, load_cluster, load_model, parameters
 from outlay.bill import Violation
 from outlay.cli.main import main
 from outlay.layout.stages import stage_layers
 from outlay.memory.states import state_bytes
 from outlay.model.huggingface import read_config
+from outlay.model.model import with_extra
+from outlay.undivided import sequence_flops
 
 GB, MIB = 1e9, 2**20
 NEOX_20B = load_model("gpt-neox-20b")
@@ -158,6 +160,121 @@ def test_one_card_of_80_gb_for_a_7_b_model_depends_on_the_bytes_a_parameter(
     found = bill(LLAMA_7B, "1xa100-sxm-80", per, batch=1, recompute="full")
     assert round(found.memory.state_bytes / GB, 1) == stock
     assert found.memory.verdict == verdict
+
+
+def test_a_72_b_vision_model_is_impossible_on_4_cards_of_80_gb_by_a_factor_of_more_than_3() -> None:
+    """hiyouga/LLaMA-Factory issue 5553: 73.4 billion with the vision tower; 80 GB of the label, 85.9 of the driver."""
+    model = with_extra(load_model("qwen2.5-72b"), 675_000_000)  # of the tower
+    found = bill(model, "4xa100-sxm-80", batch=4, zero=3, recompute="full", engine="deepspeed").memory
+    assert round(parameters(model).total / GB, 1) == 73.4
+    assert round(found.unsharded_state_bytes / 4 / GB) == 294
+    assert round(found.state_bytes / (80 * GB), 1) == 3.7
+    assert round(found.state_bytes / (80 * 2**30), 1) == 3.4
+    assert found.verdict == "impossible"
+
+
+def test_8_b_on_8_cards_of_24_gb_is_neither_yes_nor_no() -> None:
+    """hiyouga/LLaMA-Factory issue 5977: out of memory; with both offloads it ran at 13 GB."""
+    job = Job(1024, 16, precision="fp16", bytes_per_parameter="16")
+    layout = {"zero": 3, "recompute": "full"}
+    on = load_cluster("8xrtx3090")
+    here = count(load_model("llama-3-8b"), job, on, Layout(**layout), "deepspeed").memory
+    away = Layout(**layout, offload_optimizer=1.0, offload_parameters=1.0)
+    there = count(load_model("llama-3-8b"), job, on, away, "deepspeed").memory
+    assert round(here.state_bytes / GB, 1) == 16.1
+    assert here.verdict == "tight"
+    assert there.verdict == "fits"
+    assert there.peak_bytes < 13 * GB
+
+
+def test_one_node_cannot_hold_72_b_with_zero_3_and_four_can() -> None:
+    """QwenLM/Qwen issue 755."""
+    model = load_model("qwen2.5-72b")
+    one, four = (
+        bill(model, f"{cards}xa800-sxm-80", batch=cards, zero=3, recompute="full", engine="deepspeed").memory
+        for cards in (8, 32)
+    )
+    assert [round(one.state_bytes / GB), round(four.state_bytes / GB, 1)] == [145, 36.4]
+    assert (one.verdict, four.verdict) == ("impossible", "fits")
+
+
+def test_a_gathered_block_of_gpt_oss_120b_is_6_4_gb() -> None:
+    """modelscope/ms-swift issue 6509, which divides all 116.83 billion by 36 layers: 6.5 GB."""
+    model = load_model("gpt-oss-120b")
+    blocks = 116.83e9 - parameters(model).embedding  # table and head
+    gathered = items(bill(model, "72xh100-sxm", batch=72, zero=3, recompute="full", engine="fsdp2"))["gathered"]
+    assert round(116.83e9 / 36 * 2 / GB, 1) == 6.5
+    assert isclose(gathered, 2 * (2 * blocks / 36) + 2 * parameters(model).embedding, rel_tol=0.001)
+
+
+def test_32_b_in_reinforcement_learning_holds_65_gb_on_each_of_8_cards_beside_its_rollout_engine() -> None:
+    """verl-project/verl issue 3124: 96 GB cards; the engine cut over all 8 leaves room, over 2 it does not."""
+    model = load_model("qwen2.5-32b")
+    verdicts = {}
+    for ranks in (8, 2):
+        beside = (Beside("rollout", "inference", float(parameters(model).total), ranks),)
+        job = Job(4096, 8, bytes_per_parameter="16", beside=beside)
+        found = count(model, job, load_cluster("8xh20"), Layout(zero=3, recompute="full"), "fsdp2").memory
+        assert round(found.state_bytes / GB, 1) == 65.5
+        verdicts[ranks] = found.verdict
+    assert verdicts == {8: "fits", 2: "does_not_fit"}
+
+
+@pytest.mark.parametrize(("cards", "share"), [(24, 15.0), (32, 11.2)])
+def test_30_b_with_lion_has_no_room_to_spare_on_24_and_32_cards_of_16_gb(cards: int, share: float) -> None:
+    """mosaicml/llm-foundry issue 437: 12 bytes a parameter; the thread says at least 24 cards, better 32."""
+    job = Job(2048, cards, precision="fp16", optimizer="lion")
+    on = load_cluster(f"{cards}xv100-sxm2-16")
+    found = count(load_model("mpt-30b"), job, on, Layout(zero=3, recompute="full"), "fsdp2-llm-foundry").memory
+    assert round(found.state_bytes / GB, 1) == share
+    assert found.verdict != "fits"
+
+
+def test_glm_4_5_air_in_bf16_alone_is_13_gb_of_state_a_card_where_all_of_it_is_sharded_over_64() -> None:
+    """huggingface/trl pull request 6869, which measures 41 GB: 8 (dense / 2 + experts / 64), dense over 2 ranks."""
+    model = load_model("glm-4.5-air")
+    types = {"master_dtype": "none", "moment_dtype": "bf16", "gradient_dtype": "bf16"}
+    layout = Layout(zero=3, ep=32, recompute="full")
+    found = count(model, Job(2048, 64, **types), load_cluster("64xh100-sxm"), layout, "fsdp2").memory
+    experts = sum(part.each * part.layers for part in parameters(model).components if part.name.startswith("expert_"))
+    dense = parameters(model).total - experts
+    assert round(found.state_bytes / GB) == 13
+    assert round(8 * (dense / 2 + experts / 64) / GB) == 41
+
+
+# Seconds of a step on nodes of 8 H100, context parallel over all cards, one sequence.
+LONG = [
+    ("qwen3-0.6b", 8, 1e6, 137),
+    ("qwen3-8b", 8, 1e6, 364),
+    ("qwen3-30b-a3b", 8, 1e6, 483),
+    ("qwen3-32b", 8, 1e6, 1295),
+    ("qwen3-0.6b", 8, 4e6, 2135),
+    ("qwen3-8b", 16, 2e6, 696),
+]
+
+
+@pytest.mark.parametrize(("name", "cards", "length", "measured"), LONG)
+def test_a_step_of_one_very_long_sequence_takes_what_was_measured(
+    name: str, cards: int, length: float, measured: float
+) -> None:
+    """huggingface/trl pull request 6845."""
+    found = bill(
+        load_model(name), f"{cards}xh100-sxm", "fsdp2", int(length), 1, "fsdp2", cp=cards, zero=3, recompute="full"
+    )
+    assert isclose(found.step.seconds, measured, rel_tol=0.05)
+
+
+def test_attention_is_18_times_the_matrices_at_a_million_tokens_and_time_grows_with_their_square() -> None:
+    """huggingface/trl pull request 6845: attention is 885 GFLOP a token; 4 times the tokens take 15.6 times as long."""
+    model, tokens = load_model("qwen3-8b"), 1_000_000
+    whole = 3 * sequence_flops(model, Job(tokens, 1)) / tokens
+    matrices = 3 * sequence_flops(model, Job(1, 1))
+    assert isclose(whole - matrices, 885e9, rel_tol=0.001)
+    one, four = (
+        bill(load_model("qwen3-0.6b"), "8xh100-sxm", "fsdp2", length, 1, "fsdp2", cp=8, zero=3, recompute="full")
+        for length in (tokens, 4 * tokens)
+    )
+    assert isclose(four.step.seconds / one.step.seconds, 2135 / 137, rel_tol=0.03)
 
 
 # --- what other estimators got wrong --------------------------------------------------------------------------------

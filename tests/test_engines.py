@@ -14,7 +14,6 @@ from outlay.cli.main import main
 from outlay.engines import engine, engine_names
 from outlay.engines.tables import facts_of
 from outlay.layout.rules import rules_of
-from outlay.model.huggingface import read_config
 from outlay.search.plan import plan
 
 GB = 1e9
@@ -40,15 +39,6 @@ def broken(found: Bill) -> dict[str, Violation]:
 def items(found: Bill) -> dict[str, float]:
     """The parts of the peak."""
     return {item.name: item.value for item in found.memory.items}
-
-
-def mixture(layers: int, heads: int, kv_heads: int, experts: int) -> Model:
-    """A mixture of experts of so many layers, heads and experts."""
-    return read_config({
-        "model_type": "qwen3_moe", "hidden_size": 4096, "num_hidden_layers": layers, "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads, "head_dim": 128, "moe_intermediate_size": 1408, "num_experts": experts,
-        "num_experts_per_tok": 8, "vocab_size": 151552, "max_position_embeddings": 131072,
-    })  # fmt: skip
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------
@@ -311,7 +301,7 @@ def test_torchs_interleaving_needs_whole_rounds(micro_batches: int, legal: bool)
 
 def test_two_key_value_heads_are_copied_over_tp_8_from_megatron_core_0_16_on_and_refused_before() -> None:
     """modelscope/ms-swift issue 8219: num_query_groups (2) must be a multiple of tensor parallel (8)."""
-    model = mixture(48, heads=16, kv_heads=2, experts=128)
+    model = load_model("qwen3.5-397b-a17b")
     assert bill(model, "8xh100-sxm", "megatron", tp=8).violations == ()
     rule = broken(bill(model, "8xh100-sxm", "megatron-0.15", tp=8))["LAY004"]
     assert rule.got == "2 key/value heads, tp 8"
@@ -327,7 +317,7 @@ def test_four_key_value_heads_allow_tp_4_before_0_16_and_not_tp_8() -> None:
 
 def test_46_layers_on_4_stages_need_a_split_and_64_cards() -> None:
     """modelscope/ms-swift issue 5737: GLM-4.5-Air with tp 8, pp 4, ep 16."""
-    model = mixture(46, heads=96, kv_heads=8, experts=128)
+    model = load_model("glm-4.5-air")
     axes: dict[str, Any] = {"tp": 8, "pp": 4, "ep": 16, "etp": 1, "micro_batch": 2}
     assert broken(bill(model, "64xh100-sxm", batch=16, **axes))["LAY009"].got == "46 layers / (4 x 1)"
     found = bill(model, "64xh100-sxm", batch=16, split=(11, 12, 12, 11), **axes)

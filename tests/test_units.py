@@ -18,8 +18,8 @@ from outlay.engines.tables import kernel_set
 from outlay.job import Beside, Packing
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import rows
-from outlay.model.operations import Attention, Linear, Move, Pointwise, Row, Scores
-from outlay.model.scan import Scan
+from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.model.scan import Scan, Scores
 from outlay.quantities import unit_of
 from outlay.reading import check, field_units, formulas, function_of, is_quantity
 from outlay.sums import split_moves

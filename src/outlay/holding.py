@@ -7,7 +7,7 @@ from .layout.case import Case
 from .memory.activations import activation_bytes
 from .memory.moments import head_moment, layer_moment
 from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
-from .memory.states import fresh_bytes
+from .memory.states import beside_bytes, fresh_bytes
 from .reading import parts
 from .stage import StageCosts
 from .undivided import state_of
@@ -139,7 +139,7 @@ def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: 
     usable = accelerator.memory_bytes - accelerator.context_bytes - case.job.reserved_bytes
     state = state_of(case.model, case.recipe, case.job)
     undivided = state.bytes
-    others = case.beside_bytes * case.cluster.ranks
+    others = beside_bytes(case) * case.cluster.ranks
     resident = (
         undivided
         + others

@@ -28,6 +28,8 @@ from .memory.activations import (
 from .memory.moments import backward_bytes, logits_bytes, moment_bytes
 from .memory.peak import peak, peak_of
 from .memory.states import (
+    beside_bytes,
+    bucket_bytes,
     dummy_bytes,
     gathered_bytes,
     gradient_bytes,
@@ -198,6 +200,8 @@ _TABLE = (
     Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
     Quantity("memory.backward", "B", backward_bytes, _worst_case, None),
     Quantity("memory.kernels", "B", dummy_bytes, _worst_case, None),
+    Quantity("memory.buckets", "B", bucket_bytes, _worst_case, None),
+    Quantity("memory.beside", "B", beside_bytes, lambda at: (at.case,), None),
     Quantity("memory.copies", "B", replica_bytes, _worst_case, None),
     Quantity("memory.moment", "B", moment_bytes, _worst_case, None),
     Quantity("bubble", "share", schedule_share, _bubble, _coarse_bubble, "the staircase"),

@@ -37,7 +37,10 @@ def _trained(case: Case) -> tuple[str, ...]:
 
 def _company(job: Job) -> tuple[str, ...]:
     """Other models on the same accelerators, and documents of unequal length."""
-    said = [f"beside: {one.name} ({one.role}), {one.parameters:,.0f} parameters" for one in job.beside]
+    said = [
+        f"beside: {one.name} ({one.role}), {one.parameters:,.0f} parameters: memory alone, its time is not counted"
+        for one in job.beside
+    ]
     if job.packing is not None and job.packing.padded:
         waste = 100 * (1 - job.useful_share)
         said.append(f"{waste:.1f} % of the tokens are padding, computed like the others; tokens/s leaves them out")

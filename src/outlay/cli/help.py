@@ -1,15 +1,34 @@
 """The help: what each command takes, from the same table that the parser reads."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..show.text import Style, block, wrapped
 from .commands import COMMANDS, Command
-from .flags import Flag, sentence
+from .flags import FACE, Flag, sentence
 from .output import style_of
 
 EXAMPLE = "outlay count llama-3.1-70b --on 64xh100-sxm --tp 8 --pp 4 --seq 8192 --batch 512"
 ASKS = ("--help", "-h")
+
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "job": (),
+    "optimizer and number types": (
+        "precision", "optimizer", "galore_rank", "bytes_per_parameter", "master_dtype", "moment_dtype",
+        "gradient_dtype", "reduce_dtype", "gather_dtype",
+    ),
+    "what is trained, and what stands beside it": (
+        "adapter", "adapter_rank", "adapter_targets", "frozen", "frozen_format", "beside", "reserved_bytes",
+    ),
+    "narrow": (),
+    "layout": (),
+    "schedule, recompute, overlap, offload": (
+        "micro_batch", "schedule", "recompute", "recompute_layers", "split", "overlap_tp", "overlap_dp",
+        "offload_optimizer", "offload_parameters", "offload_activations",
+    ),
+    "output": (),
+}  # fmt: skip
+"""In the order of the help. Fields of a job or a layout that none names stand under `job` and under `layout`."""
 
 
 def asked_for_help(words: Sequence[str]) -> str:
@@ -54,11 +73,19 @@ def command_help(command: Command, style: Style) -> list[str]:
     ]
     for one in command.positionals:
         lines += block(f"  {one.name.upper()}", one.help, style)
-    groups = dict.fromkeys(flag.group for flag in command.flags())
-    for group in groups:
-        lines += ["", *([style.paint(group.upper(), "1")] if group else [])]
-        lines += [line for flag in command.flags() if flag.group == group for line in flag_help(flag, style)]
+    for heading in sorted(set(map(heading_of, command.flags())), key=["", *HEADINGS].index):
+        lines += ["", *([style.paint(heading.upper(), "1")] if heading else [])]
+        lines += [line for flag in command.flags() if heading_of(flag) == heading for line in flag_help(flag, style)]
     return lines
+
+
+def heading_of(flag: Flag) -> str:
+    """What a flag stands under; nothing for those that come first."""
+    if flag in FACE:
+        return "output"
+    group = flag.group.lower()
+    parts = HEADINGS if group in ("job", "layout") else {}
+    return next((heading for heading, names in parts.items() if flag.name in names), group)
 
 
 def flag_help(flag: Flag, style: Style) -> list[str]:

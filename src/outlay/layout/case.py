@@ -7,8 +7,8 @@ from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
 from ..engines.engine import Engine
 from ..engines.recipe import Recipe
-from ..formula import each, total, where
-from ..job import Beside, Job
+from ..formula import where
+from ..job import Job
 from ..model.model import Model
 from ..quantities import Bytes, Count
 from ..schedule.flight import round_size_of
@@ -125,11 +125,6 @@ class Case:
         return where(self.engine.frees_gradients, where(self.micro_batches == 1, 1, 0), 0)
 
     @cached_property
-    def beside_bytes(self) -> Bytes:
-        """Bytes of other models on one accelerator."""
-        return total(each(Beside.held, self.job.beside, self.recipe.bytes_per_parameter))
-
-    @cached_property
     def weight_cut(self) -> Count:
         """Ranks over which dense weights are cut."""
         return where(self.layout.zero >= self.engine.weights_sharded_from, self.layout.shard, 1)
@@ -165,13 +160,13 @@ class Case:
         return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1, 0)
 
     @cached_property
-    def bucket_bytes(self) -> Bytes:
-        """Buckets that gradients pass through from ZeRO-1 on: one, and a second where one fills while one is sent.
+    def bucket_width(self) -> Bytes:
+        """Bytes of a gradient in the buckets it passes through from ZeRO-1 on: one, and a second that fills meanwhile.
 
         A pipeline reduces after its last pass, so it needs no second one. Source: DeepSpeed, stage_1_and_2.py.
         """
         beside: Count = where(self.layout.overlap_dp, where(self.layout.pp > 1, 0, 1), 0)
-        held: Bytes = where(self.layout.zero >= 1, (1 + beside) * self.engine.bucket_elements * self.reduce_bytes, 0)
+        held: Bytes = where(self.layout.zero >= 1, (1 + beside) * self.reduce_bytes, 0)
         return where(self.engine.bucket_elements > 0, held, 0)  # no array where there is nothing
 
     @cached_property

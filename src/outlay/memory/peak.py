@@ -8,6 +8,8 @@ from ..stage import StageCosts
 from .activations import activation_bytes
 from .moments import moment_bytes
 from .states import (
+    beside_bytes,
+    bucket_bytes,
     dummy_bytes,
     fresh_bytes,
     gathered_bytes,
@@ -29,8 +31,8 @@ def held_state(stage: StageCosts, case: Case) -> Bytes:
         gathered=gathered_bytes(stage, case),
         kernels=dummy_bytes(stage, case),
         copies=replica_bytes(stage, case),
-        buckets=case.bucket_bytes,
-        beside=case.beside_bytes,
+        buckets=bucket_bytes(stage, case),
+        beside=beside_bytes(case),
     )
 
 

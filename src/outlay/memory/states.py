@@ -1,6 +1,7 @@
 """State: weights, gradients and optimizer, sharded by ZeRO stage; experts over groups of their own."""
 
-from ..formula import minimum, total, where
+from ..formula import each, minimum, total, where
+from ..job import Beside
 from ..layout.case import Case
 from ..quantities import Bytes, Params, Share
 from ..stage import StageCosts
@@ -65,6 +66,17 @@ def dummy_bytes(stage: StageCosts, case: Case) -> Bytes:
 def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Gradients that are not there yet where the backward pass begins: with one micro-batch, freed after each step."""
     return case.fresh * gradient_bytes(stage, case)
+
+
+def beside_bytes(case: Case) -> Bytes:
+    """Other models on one accelerator."""
+    return total(each(Beside.held, case.job.beside, case.recipe.bytes_per_parameter))
+
+
+def bucket_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Buckets of gradients, never larger than the gradients that there are."""
+    trained: Params = stage.dense_parameters + stage.expert_parameters
+    return case.bucket_width * minimum(case.engine.bucket_elements, trained)
 
 
 def replica_bytes(stage: StageCosts, case: Case) -> Bytes:

@@ -91,6 +91,11 @@ def embedding_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
     )
 
 
+def _has_logits(kernels: KernelSet) -> bool:
+    """Whether the loss keeps logits; a loss that is fused with the head makes and frees them in pieces."""
+    return kernels.loss.keeps > 0 or kernels.loss.keeps_bytes > 0
+
+
 def head_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
     """What the last stage does after its layers: final norm, logits, loss."""
     return (
@@ -100,5 +105,5 @@ def head_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
         Move("gather_head", "tp", "T", "table", **GATHER),
         Linear("head", "T", "table", "vocab", waits="G", owned="own_head", half=True, grows=True),
         *([Pointwise("head_bias", "T", "vocab", Kernel(0, 0), weights="vocab")] if model.head_bias else []),
-        Pointwise("loss", "T", "vocab", kernels.loss, extra=kernels.loss_workspace, turns=True),
+        Pointwise("loss", "T", "vocab", kernels.loss, extra=kernels.loss_workspace, turns=_has_logits(kernels)),
     )

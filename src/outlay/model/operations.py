@@ -210,6 +210,10 @@ class Attention(Row):
         """q, k and v: the core is computed again."""
         return self.kept(here) - self.kept_core(here)
 
+    def backward_workspace(self, here: Sizes) -> Bytes:
+        """Unfused: gradients of the scores before and after the softmax."""
+        return 2 * here["value"] * self.scores(here)
+
     def scores(self, here: Sizes) -> Count:
         """Scores written out on this rank; none where the core is fused."""
         return where(self.fused, 0, here["T"] * here["heads"] * here["span"])
@@ -227,32 +231,6 @@ class Attention(Row):
         """Five products (four where the scores were kept), and the scores' traffic."""
         back: Count = where(self.fused, self.back, 2)
         return attention_time(back * self.work(here), self.scores_move_back * self.scores(here), rates)
-
-
-@dataclass(frozen=True)
-class Scores(Row):
-    """Products with every key that a token may see, where only their order matters: an indexer."""
-
-    tokens: str
-    width: str  # multiply-adds a key
-
-    def flops(self, here: Sizes) -> Flops:
-        """Two a multiply-add, over the keys that the job counts."""
-        return here["multiply_add"] * here[self.tokens] * here["counted_all_keys"] * here[self.width]
-
-    def work(self, here: Sizes) -> Flops:
-        """FLOPs that run: what the causal mask hides is skipped."""
-        return here["multiply_add"] * here[self.tokens] * here["all_keys"] * here[self.width]
-
-    def forward(self, here: Sizes, rates: Rates) -> Seconds:
-        """The products, at the rate of the attention core."""
-        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
-        return attention_time(self.work(here), inputs, rates)
-
-    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """Twice the products: of queries and of keys."""
-        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
-        return attention_time(2 * self.work(here), 2 * inputs, rates)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..cluster.efficiency import Rates, scan_time
+from ..cluster.efficiency import Rates, attention_time, scan_time
 from ..quantities import Bytes, Flops, Params, Seconds
 from .operations import Row, Sizes
 
@@ -49,3 +49,29 @@ class Scan(Row):
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """Twice the products; inputs, outputs and their gradients are moved."""
         return scan_time(self.back * self.products(here), self.back * self.moved(here), rates)
+
+
+@dataclass(frozen=True)
+class Scores(Row):
+    """Products with every key that a token may see, where only their order matters: an indexer."""
+
+    tokens: str
+    width: str  # multiply-adds a key
+
+    def flops(self, here: Sizes) -> Flops:
+        """Two a multiply-add, over the keys that the job counts."""
+        return here["multiply_add"] * here[self.tokens] * here["counted_all_keys"] * here[self.width]
+
+    def work(self, here: Sizes) -> Flops:
+        """FLOPs that run: what the causal mask hides is skipped."""
+        return here["multiply_add"] * here[self.tokens] * here["all_keys"] * here[self.width]
+
+    def forward(self, here: Sizes, rates: Rates) -> Seconds:
+        """The products, at the rate of the attention core."""
+        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return attention_time(self.work(here), inputs, rates)
+
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Twice the products: of queries and of keys."""
+        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return attention_time(2 * self.work(here), 2 * inputs, rates)

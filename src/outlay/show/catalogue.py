@@ -6,6 +6,9 @@ from ..undivided import parameters
 from .record import Record, head, plain
 from .text import Style, block, percent, safe, short, table, wrapped
 
+SOURCE_WIDTH = 31  # columns: with the longest name and family, a row has 100
+LABEL_WIDTH = 10  # columns of the longest label of one model
+
 
 def _model(name: str) -> Record:
     model, found = load(name), entry(name)
@@ -39,7 +42,7 @@ def models_lines(names: list[str], style: Style) -> list[str]:
                 f"{total / 1e9:,.3f}",
                 f"{active / 1e9:,.3f}" if active != total else "",
                 one["family"],
-                _cut(one["source"], 34),
+                _cut(one["source"].split(";")[0], SOURCE_WIDTH),
             )
         )
     lines = [*block("MODELS", f"{len(names)}; parameters in billions, active ones where they differ", style)]
@@ -69,17 +72,17 @@ def model_lines(name: str, style: Style) -> list[str]:
     active = f", {short(owned.active)} active a token" if owned.active != owned.total else ""
     lines = block(name, f"{short(owned.total)} parameters ({owned.total:,}){active}", style)
     kinds = ", ".join(f"{int(many)} {kind.name}" for kind, many in zip(model.blocks, whole(model).counts, strict=True))
-    length = f"{model.trained_length:,}" if model.trained_length else "not said"
+    length = f"sequences of {model.trained_length:,} tokens" if model.trained_length else "not said"
     facts = {
         "family": model.family,
         "layers": f"{model.layers}: {kinds}",
         "hidden": f"{model.hidden:,}",
         "vocabulary": f"{model.vocab:,}",
-        "trained on": f"sequences of {length} tokens",
-        "source": one["source"],
+        "trained on": length,
         "also": ", ".join(one["also"]),
     }
-    lines += [line for key, text in facts.items() if text for line in block(f"  {key}", str(text), style, "2")]
+    for key, text in facts.items():
+        lines += block(f"  {key:<{LABEL_WIDTH}}", str(text), style, "2") if text else []
     rows = [
         (
             part.part,
@@ -92,4 +95,5 @@ def model_lines(name: str, style: Style) -> list[str]:
         for part in owned.components
     ]
     lines += ["", *table(("kind", "component", "each", "times", "parameters", "share"), rows, style, "llrrrr")]
-    return [*lines, *(line for note in model.notes for line in wrapped(f"note: {safe(note)}", style, 2, 8))]
+    said = [*(f"note: {safe(note)}" for note in model.notes), f"source: {one['source']}"]
+    return [*lines, "", *(line for each in said for line in wrapped(each, style, 2, 8))]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ..cluster.accelerator import Accelerator, Cluster, Link
-from ..cluster.catalogue import accelerator, accelerator_names, cluster, figures, node, node_names, template
+from ..cluster.catalogue import Figure, accelerator, accelerator_names, cluster, figures, node, node_names, template
 from ..cluster.efficiency import flops_per_byte, memory_over_link
 from ..quantities import GB
 from .record import Record, head, plain
@@ -81,7 +81,7 @@ def _cards(cards: list[Record], style: Style) -> list[str]:
             figure(one["memory_bandwidth"] / 1e12),
             "-" if one["flops_per_byte"] is None else f"{one['flops_per_byte']:.0f}",
             f"{one['memory_over_link']:.1f}",
-            f"{one['memory_over_nic']:.0f}",
+            f"{one['memory_over_nic']:,.0f}",
             one["vendor"],
         )
         for one in cards
@@ -124,7 +124,7 @@ def card_record(name: str) -> Record:
 def card_lines(name: str, style: Style) -> list[str]:
     """Every figure of one, with its kind, its date and who says so; those that were not read again are marked."""
     rows = [
-        (each.name, f"{each.value:,g}", each.unit, each.kind + (" ?" if each.unverified else ""), each.date)
+        (each.name, _value(each), each.unit, each.kind + (" ?" if each.unverified else ""), each.date)
         for each in figures(name)
     ]
     lines = [*(_about_card(name, style) if name in accelerator_names() else _about_node(name, style)), ""]
@@ -136,6 +136,11 @@ def card_lines(name: str, style: Style) -> list[str]:
     return [*lines, *marks, "", *block("MORE", f"outlay hardware {name} --toml: a file to edit, for --on", style)]
 
 
+def _value(of: Figure) -> str:
+    """A figure as it is written; a rate of 0 is one that the card does not have, or that nobody lists."""
+    return "-" if not of.value and of.name.endswith("flops") else f"{of.value:,g}"
+
+
 def _about_card(name: str, style: Style) -> list[str]:
     card, here = accelerator(name), cluster(name)
     lines = block(name, f"{card.title}, {card.vendor}: {both(card.memory_bytes)}, {_fastest(card)}", style)
@@ -143,7 +148,7 @@ def _about_card(name: str, style: Style) -> list[str]:
         ratio = f"{flops_per_byte(card):.0f} FLOP a byte of memory"
         lines += block("  work", f"{ratio}: a kernel with less work a byte is bound by memory", style, "2")
     near = f"{memory_over_link(card, here.inside):.1f} times faster than {here.inside.name}, and "
-    far = f"{memory_over_link(card, here.outside):.0f} times faster than {here.outside.name}"
+    far = f"{memory_over_link(card, here.outside):,.0f} times faster than {here.outside.name}"
     text = f"memory is {near if here.inside.size > 1 else ''}{far} (one direction, one card, as specified)"
     lines += block("  links", text, style, "2")
     holders = [each for each in node_names() if node(each).accelerator == name]

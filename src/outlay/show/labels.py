@@ -13,7 +13,7 @@ LABELS = {
     "activations": "activations",
     "recomputed": "layer being recomputed",
     "logits": "logits and loss",
-    "backward": "gradients of activations",
+    "backward": "activation gradients",
     "kernels": "buffers of kernels",
     "copies": "copies of weights and gradients",
     "buckets": "gradient buckets",

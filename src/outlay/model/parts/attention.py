@@ -5,7 +5,8 @@ from typing import Literal
 
 from ...engines.engine import Kernel, KernelSet
 from ..operations import Attention as Core
-from ..operations import Linear, Move, Pointwise, Row, Scores
+from ..operations import Linear, Move, Pointwise, Row
+from ..scan import Scores
 from .pairs import mixed_inputs, mixed_output
 from .part import GATHER, SCATTER, Dimensions, Frame, copied, cut, norm, whole
 

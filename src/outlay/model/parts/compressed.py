@@ -5,7 +5,8 @@ from typing import Literal
 
 from ...engines.engine import Kernel, KernelSet
 from ..operations import Attention as Core
-from ..operations import Linear, Move, Pointwise, Row, Scores
+from ..operations import Linear, Move, Pointwise, Row
+from ..scan import Scores
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, norm, whole
 
 POOL = Kernel(moves=1, moves_back=2, keeps=1)  # a softmax over the tokens of a window, and their weighted sum
