@@ -21,7 +21,7 @@ from outlay.validate.question import question_of
 from outlay.validate.read import Run, Skip, read
 from outlay.validate.summary import summarise
 from outlay.validate.table import accelerator_of, source_of, sources
-from outlay.validate.words import precision_of, recompute_of, schedule_of, sharding_of
+from outlay.validate.words import adapter_of, optimizer_of, precision_of, recompute_of, schedule_of, sharding_of
 
 # One row of a source that is not known: a small GPT on eight accelerators.
 PLAIN = {
@@ -50,7 +50,7 @@ def row_of(tmp_path: Path) -> Callable[..., Row]:
 
 def bill_of(row: dict[str, str], tmp_path: Path) -> tuple[Run, Bill]:
     run = read(table(tmp_path, row))[0]
-    asked = question_of(run, source_of(run.text("source")))
+    asked = question_of(run, source_of(run.cells))
     return run, module.count(asked.model, asked.job, asked.cluster, asked.layout, asked.engine)
 
 
@@ -205,7 +205,7 @@ def test_a_convention_of_eight_a_parameter_has_no_attention(tmp_path: Path) -> N
     }
     run, bill = bill_of(cells, tmp_path)
 
-    assert source_flops(source_of(run.text("source")), bill) == pytest.approx(8 * bill.parameters.total * 32 * 2048)
+    assert source_flops(source_of(run.cells), bill) == pytest.approx(8 * bill.parameters.total * 32 * 2048)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------
@@ -342,6 +342,7 @@ def test_a_row_knows_the_line_on_which_it_begins(tmp_path: Path) -> None:
         ({"hidden": "1e300"}, "hidden is beyond any run"),
         ({"step_time_s": "1e308"}, "step_time_s is beyond any run"),
         ({"pp": "8", "vpp": "1e6"}, "beyond any pipeline"),
+        ({"pp": "8", "n_accel": "8", "layers": "5"}, "5 layers do not fill 8 stages"),
         ({"layers": ""}, "layers not published"),
         ({"hidden": ""}, "hidden not published"),
         ({"vocab": ""}, "vocab not published"),
@@ -352,19 +353,25 @@ def test_a_row_knows_the_line_on_which_it_begins(tmp_path: Path) -> None:
         ({"n_accel": "1e12"}, "beyond any cluster"),
         ({"tp": "3"}, "does not divide 8 accelerators"),
         ({"dp": "3"}, "dp 3 does not follow"),
-        ({"accelerator": "H800-80GB"}, "not in the catalogue"),
+        ({"accelerator": "RTX A6000"}, "not in the catalogue"),
         ({"accelerator": ""}, "accelerator not published"),
         ({"step_time_s": ""}, "neither time nor memory published"),
         ({"notes": "OOM at step 2"}, "went out of memory"),
-        ({"model": "Llama3 8b LORA"}, "adapters"),
-        ({"other": "MoE 8 experts topk 2"}, "experts are not in the header"),
+        ({"model": "Llama3 8b LORA", "ffn": "8192"}, "rank of the adapters not published"),
+        ({"model": "Llama3 8b LORA r8", "ffn": "8192"}, "matrices with an adapter not published"),
+        ({"other": "finetune=Adapter v2 1 GPU"}, "LLaMA-Adapter is not counted"),
+        ({"step_time_s": "", "global_batch": "", "tokens_per_s_per_accel": "9"}, "a rate gives no time of a step"),
+        ({"zero_or_fsdp": "FSDP within slice, DP across slices"}, "number of slices not published"),
+        ({"accelerator": "TPU v5e", "other": "3 slices of v5e-256"}, "3 slices do not divide 8 accelerators"),
+        ({"other": "MoE 2 experts topk 8"}, "experts are not in the header"),
+        ({"other": "MoE"}, "experts are not in the header"),
         ({"model": "a thing"}, "the shape of the layers is not known"),
-        ({"precision": "NVFP4"}, 'precision "NVFP4" is not counted'),
+        ({"precision": "INT4"}, 'precision "INT4" is not counted'),
         ({"recompute": "selective (per op)"}, "is not counted"),
         ({"pp": "2", "schedule": "ZB-2p"}, 'schedule "ZB-2p" is not counted'),
         ({"pp": "2", "schedule": "interleaved 1F1B"}, "chunks a rank (vpp) not published"),
         ({"zero_or_fsdp": "magic"}, 'sharding "magic" is not known'),
-        ({"source": "LitGPT resource tables"}, "adapters (LoRA) are not counted"),
+        ({"source": "HF PEFT README"}, "neither batch nor sequence is published"),
     ],
 )  # fmt: skip
 def test_a_row_that_cannot_be_used_says_why(row_of: Callable[..., Row], cells: dict[str, str], reason: str) -> None:
@@ -397,7 +404,10 @@ def test_a_row_that_breaks_a_rule_is_compared_all_the_same(row_of: Callable[...,
         ("A100-80GB-SXM (Selene)", "a100-sxm-80"), ("A100-SXM4-40GB", "a100-sxm-40"),
         ("H100-80GB-SXM (DGX)", "h100-sxm"),
         ("8xB200", "b200"), ("GB200", "gb200"), ("TPU v5p", "tpu-v5p"), ("V100-32GB", "v100-sxm2-32"),
-        ("A100 (8 per node, NVLink) single node", "a100-sxm-80"), ("GB300", ""),
+        ("A100 (8 per node, NVLink) single node", "a100-sxm-80"), ("A100-PCIe-40GB", "a100-pcie-40"),
+        ("GB300", "gb300"), ("B300", "b300"), ("B200/GB200", "b200"), ("H800-80GB", "h800-sxm"), ("H20", "h20"),
+        ("H100-PCIe", "h100-pcie"), ("V100-16GB", "v100-sxm2-16"), ("TPU v4", "tpu-v4"), ("TPU v5e", "tpu-v5e"),
+        ("TPU v6e (Trillium)", "tpu-v6e"), ("RTX 4090", "rtx4090"), ("RTX A6000", ""), ("B200 (power limited)", ""),
         ("H100-96GB (HBM2e 2.4TB/s, 500W)", ""),
         ("", ""),
     ],
@@ -409,13 +419,36 @@ def test_an_accelerator_is_found_by_the_name_that_tables_give_it(text: str, name
 @pytest.mark.parametrize(
     ("text", "precision"),
     [
-        ("", ""), ("fp16 mixed", "fp16"), ("bf16 + float8 rowwise", "fp8"), ("MXFP8", "fp8"),
+        ("", ""), ("fp16 mixed", "fp16"), ("bf16 + float8 rowwise", "fp8"), ("MXFP8", "mxfp8"),
+        ("bf16 + float8 tensorwise", "fp8_tensorwise"), ("NVFP4", "nvfp4"), ("fp8 blockwise", "fp8_blockwise"),
         ("amp_bf16/fsdp_mp=DEFAULT", "bf16"),
         ("fp16, Adam state fp32", "fp16"), ("16-bit class (MFU uses 989 peak)", "bf16"),
     ],
 )  # fmt: skip
 def test_a_precision_is_that_of_the_matrix_multiplies(text: str, precision: str) -> None:
     assert precision_of(text) == precision
+
+
+def test_the_recipe_of_an_fp8_run_is_read_from_the_name_of_its_configuration() -> None:
+    # NVIDIA-NeMo/Megatron-Bridge, scripts/performance: FP8_CS is per-tensor current scaling, FP8_MX is mxfp8
+    assert precision_of("FP8", "recipe=LLAMA3_70B_PRETRAIN_CONFIG_H100_FP8_CS_V2@f83545d98") == "fp8_tensorwise"
+    assert precision_of("FP8", "recipe=LLAMA31_405B_PRETRAIN_CONFIG_GB300_FP8_MX_V2@f83545d98") == "mxfp8"
+    assert precision_of("BF16", "recipe=QWEN3_30B_A3B_PRETRAIN_CONFIG_H100_BF16_V2") == "bf16"
+
+
+def test_adapters_are_read_from_the_remarks() -> None:
+    assert adapter_of("Llama2-7B finetune=full").kind == ""
+    plain = adapter_of("Llama2-7B finetune=LoRA r8 1 GPU; quantization=none")
+    assert (plain.kind, plain.rank, plain.frozen_format) == ("lora", 8, "")
+    assert adapter_of("finetune=LoRA r8 1 GPU; quantization=bnb.nf4").frozen_format == "nf4"
+    double = adapter_of("finetune=LoRA r8 1 GPU; quantization=bnb.nf4-dq")
+    assert (double.kind, double.frozen_format) == ("qlora", "nf4_double")
+    assert adapter_of("finetune=QLoRA; packed").kind == "qlora"
+
+
+def test_an_optimizer_is_adam_unless_it_is_named() -> None:
+    assert optimizer_of("") == optimizer_of("AdamW") == "adam"
+    assert optimizer_of("Muon") == "muon"
 
 
 def test_sharding_is_read_from_its_words() -> None:
@@ -425,6 +458,9 @@ def test_sharding_is_read_from_its_words() -> None:
     assert sharding_of("FSDP=64").group == 64
     assert sharding_of("HSDP").hybrid
     assert sharding_of("ZeRO-3 opt-offload").offload_optimizer == 1
+    assert sharding_of("FSDP within slice, DP across slices").slices
+    assert sharding_of("FSDP", "CPU offload with fused optimizer").offload_parameters == 1
+    assert sharding_of("FSDP", "optimizer CPU offload").offload_parameters == 0
 
 
 def test_recompute_and_schedule_are_read_from_their_words() -> None:
@@ -432,6 +468,7 @@ def test_recompute_and_schedule_are_read_from_their_words() -> None:
     assert recompute_of("selective (attention core)").kind == "selective"
     assert recompute_of("selective layer (every other)").share == 0.5
     assert recompute_of("recipe sets none").kind == "none"
+    assert recompute_of("minimal").kind == "selective"
     assert recompute_of("none stated").kind == ""
     assert schedule_of("1F1B (non-interleaved)").name == "1f1b"
     assert schedule_of("interleaved 1F1B").name == "interleaved"
@@ -458,6 +495,123 @@ def test_a_model_found_by_name_fills_what_is_blank(row_of: Callable[..., Row]) -
 
     assert row.status == "compared"
     assert any("llama-3.1-8b of the catalogue" in said for said in row.assumed)
+
+
+# --- sources that say more than their tables -------------------------------------------------------------------------
+
+# One row of MaxText's table for TPU v5e: AI-Hypercomputer/maxtext src/maxtext/configs/tpu/v5e/README.md
+MAXTEXT = dict.fromkeys(("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "pp", "step_time_s"), "") | {
+    "source": "MaxText performance tables", "model": "64B", "accelerator": "TPU v5e", "n_accel": "1024", "tp": "1",
+    "zero_or_fsdp": "FSDP within slice, DP across slices", "micro_batch": "2", "global_batch": "2048",
+    "recompute": "full", "other": "4 slices of v5e-256; remat_policy=full", "tflops_per_accel": "110",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [16, 32, 64, 128, 256, 512, 1024])
+def test_a_size_of_maxtext_has_the_parameters_of_its_name(size: int, tmp_path: Path) -> None:
+    _, bill = bill_of(MAXTEXT | {"model": f"{size}B"}, tmp_path)
+
+    assert bill.parameters.total == pytest.approx(size * 1e9, rel=0.06)
+
+
+def test_the_22b_of_tpu_v4_has_the_parameters_of_its_name(tmp_path: Path) -> None:
+    cells = {
+        "model": "22B", "layers": "48", "hidden": "6144", "heads": "24", "kv_heads": "24", "ffn": "24576",
+        "seq_len": "", "accelerator": "TPU v4", "n_accel": "128", "other": "2 slices of v4-128",
+    }  # fmt: skip
+    _, bill = bill_of(MAXTEXT | cells, tmp_path)
+
+    assert bill.parameters.total == pytest.approx(22e9, rel=0.01)
+    assert bill.job.sequence_length == 2048
+
+
+def test_slices_hold_copies_and_shards_stay_inside_one(tmp_path: Path) -> None:
+    _, bill = bill_of(MAXTEXT, tmp_path)
+
+    assert (bill.layout.dp_replicate, bill.layout.dp_shard) == (4, 256)
+    assert (bill.cluster.inside.size, bill.engine.name) == (256, "maxtext")
+
+
+def test_a_slice_of_tpu_v5p_is_called_by_its_cores(tmp_path: Path) -> None:
+    # Google counts TensorCores in v5p-128, two to a chip: 2 slices of it are 128 chips
+    cells = {"accelerator": "TPU v5p", "n_accel": "128", "tp": "4", "other": "2 slices of v5p-128"}
+    _, bill = bill_of(MAXTEXT | cells, tmp_path)
+
+    assert bill.cluster.inside.size == 64
+    assert (bill.layout.dp_replicate, bill.layout.dp_shard) == (2, 16)
+
+
+# One row of the resource tables of LitGPT: Lightning-AI/litgpt tutorials/resource-tables.md
+LITGPT = {
+    "source": "LitGPT resource tables", "model": "Llama2-7B", "layers": "32", "hidden": "4096", "heads": "32",
+    "kv_heads": "32", "ffn": "11008", "vocab": "32000", "seq_len": "", "accelerator": "A100-SXM4-40GB",
+    "n_accel": "1", "tp": "", "pp": "", "precision": "bf16-true", "micro_batch": "1", "global_batch": "128",
+    "recompute": "", "step_time_s": "", "peak_mem_gb": "13.84",
+    "other": "finetune=LoRA r8 1 GPU; quantization=bnb.nf4-dq; longest sample 1304 tokens (Alpaca, padded per batch)",
+}  # fmt: skip
+
+
+def test_adapters_of_a_row_are_those_that_its_source_trains(tmp_path: Path) -> None:
+    _, bill = bill_of(LITGPT, tmp_path)
+
+    assert (bill.job.adapter, bill.job.adapter_rank, bill.job.frozen_format) == ("qlora", 8, "nf4_double")
+    assert bill.job.adapter_targets == ("q_proj", "v_proj")  # litgpt/finetune/lora.py
+    assert bill.job.sequence_length == 1304
+    # PEFT prints so for LoRA of rank 8 beside q_proj and v_proj of Llama 2 7B: trainable params: 4,194,304
+    gradients = next(item.value for item in bill.memory.items if item.name == "gradients")
+    assert gradients == 2 * 4_194_304  # in 16 bit
+
+
+def test_a_padded_batch_is_compared_at_its_longest_sample(row_of: Callable[..., Row]) -> None:
+    row = row_of(**LITGPT)
+
+    assert row.status == "compared"
+    assert row.memory_is == "GB, allocated"
+    assert any("the longest sample" in said for said in row.assumed)
+
+
+# One row of NVIDIA's table for Grok-1: NVIDIA/dgxc-benchmarking v25.05, 512 H100
+GROK = {
+    "source": "NVIDIA DGX Cloud benchmarking recipes", "model": "Grok 1 314b", "layers": "64", "hidden": "6144",
+    "heads": "48", "kv_heads": "8", "ffn": "32768", "vocab": "128256", "seq_len": "8192", "n_accel": "512",
+    "accelerator": "H100-80GB-SXM (DGX)", "tp": "4", "pp": "8", "vpp": "8", "cp": "2", "ep": "8", "dp": "1",
+    "micro_batch": "1", "global_batch": "1024", "recompute": "", "other": "ETP=; MoE 8 experts topk 2",
+}  # fmt: skip
+
+
+def test_experts_that_are_all_alike_are_read_from_the_remarks(tmp_path: Path) -> None:
+    _, bill = bill_of(GROK, tmp_path)
+
+    assert bill.parameters.total == pytest.approx(314e9, rel=0.02)
+    assert (bill.layout.ep, bill.layout.etp) == (8, 4)  # Megatron-Core cuts experts by tp unless it is told
+    assert bill_of(GROK | {"other": "ETP=1; MoE 8 experts topk 2"}, tmp_path)[1].layout.etp == 1
+
+
+def test_a_model_whose_layers_were_cut_keeps_its_dense_ones(tmp_path: Path) -> None:
+    # MooreThreads/SimuMax docs/b200: DeepSeek-V3 with 4 layers, the first of them dense
+    cells = {
+        "source": "MooreThreads/SimuMax B200 release v1.2", "model": "deepseekv3", "layers": "4", "hidden": "7168",
+        "heads": "128", "kv_heads": "128", "ffn": "18432", "vocab": "129280", "ep": "8", "accelerator": "B200",
+        "other": "layers trimmed; MLA; dense_layers=1; experts=256 topk=8 moe_ffn=2048 shared=2048",
+    }  # fmt: skip
+    _, bill = bill_of(cells, tmp_path)
+    kinds = [bill.model.blocks[kind].experts is not None for kind in bill.model.pattern]
+
+    assert kinds == [False, True, True, True]
+
+
+def test_one_source_may_run_two_engines(tmp_path: Path) -> None:
+    maxtext = {"source": GROK["source"], "model": "Maxtext Llama3 70b"}
+
+    assert source_of(GROK).engine == "megatron-0.15"
+    assert source_of(maxtext).engine == "maxtext"
+
+
+def test_a_gpt_that_is_called_by_its_size_alone_is_not_the_catalogues(row_of: Callable[..., Row]) -> None:
+    blank = dict.fromkeys(("layers", "hidden", "heads", "kv_heads", "ffn", "vocab"), "")
+
+    assert row_of(source="BigScience GPT2 experiments", model="GPT-18B", **blank).reason == "layers not published"
+    assert row_of(model="GPT-OSS 20B", accelerator="H100", **blank).status == "compared"
 
 
 # --- output, progress, interruption ---------------------------------------------------------------------------------

@@ -98,13 +98,13 @@ def _read_all(paths: Sequence[str | PathLike[str]]) -> list[Run]:
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """A source that is not known is read by a convention, and the output says so."""
-    unknown = sorted({run.text("source") or "(blank)" for run in runs if not source_of(run.text("source")).known})
+    unknown = sorted({run.text("source") or "(blank)" for run in runs if not source_of(run.cells).known})
     return tuple(f"source {name} is not known: memory read as GiB, FLOPs with full attention" for name in unknown)
 
 
 def compare_run(run: Run) -> Row:
     """One row, compared or skipped with its reason."""
-    source = source_of(run.text("source"))
+    source = source_of(run.cells)
     plain = Row(
         run.file,
         run.line,
@@ -134,6 +134,8 @@ def _compared(plain: Row, run: Run, source: Source) -> Row:
     if not isfinite(bill.step.seconds + bill.memory.peak_bytes):
         raise Skip("the counts are beyond any number")
     seconds, columns = measured_seconds(run, source, bill)
+    if not seconds and not run.number("peak_mem_gb"):
+        raise Skip("global batch not published: a rate gives no time of a step")
     broken = "; ".join(f"{violation.code} {violation.what} ({violation.got})" for violation in bill.violations)
     row = _with(plain, status="compared", reason=broken, engine=bill.engine.name, precision=bill.job.precision,
                 accelerator=bill.cluster.accelerator.name, assumed=asked.assumed)  # fmt: skip

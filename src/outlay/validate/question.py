@@ -34,12 +34,13 @@ def question_of(run: Run, source: Source) -> Question:
     """The question of a row. Raises Skip with the reason where the row cannot be asked."""
     _refuse(run, source)
     where, about_cluster = _cluster(run, source)
-    model, about_model = model_of(run, source)
-    sharding = words.sharding_of(run.text("zero_or_fsdp"))
+    sequence, about_sequence = _sequence(run, source)
+    model, about_model = model_of(run, source, sequence)
+    sharding = words.sharding_of(run.text("zero_or_fsdp"), run.text("other"))
     engine, about_engine = _engine(run, source, sharding)
     layout, about_layout = _layout(run, source, model, sharding)
-    job, about_job = _job(run, source, layout)
-    assumed = (*about_engine, *about_cluster, *about_model, *about_job, *about_layout)
+    job, about_job = _job(run, source, layout, sequence)
+    assumed = (*about_engine, *about_cluster, *about_model, *about_sequence, *about_job, *about_layout)
     return Question(model, job, where, layout, engine, assumed)
 
 
@@ -70,7 +71,22 @@ def _cluster(run: Run, source: Source) -> tuple[Cluster, tuple[str, ...]]:
     gbit = words.network_of(run.text("other")) / (source.node or 8) or source.nic_gbit.get(alias.name, 0.0)
     said = [alias.note] if alias.note else []
     said += [f"{gbit:g} Gb/s an accelerator between nodes"] if gbit else []
-    return _network(alias.name, ranks, gbit, source.node), tuple(said)
+    slices = words.slices_of(run.text("other"))
+    if slices and ranks % slices:
+        raise Skip(f"{slices:,} slices do not divide {ranks:,} accelerators")
+    return _network(alias.name, ranks, gbit, ranks // slices if slices else source.node), tuple(said)
+
+
+def _sequence(run: Run, source: Source) -> tuple[int, tuple[str, ...]]:
+    """Tokens in a sequence; of padded batches, the longest, which the peak of memory is of."""
+    given, longest = run.count("seq_len"), words.longest_of(run.text("other"))
+    if given:
+        return given, ()
+    if longest:
+        return longest, (f"sequence {longest:,}: the longest sample, which the peak is of",)
+    if source.sequence:
+        return source.sequence, (f"sequence {source.sequence:,}, not published in the table",)
+    return run.needed("seq_len", "sequence length"), ()
 
 
 @cache
@@ -91,20 +107,21 @@ def _engine(run: Run, source: Source, sharding: words.Sharding) -> tuple[str, tu
     return engine, (f"engine {engine}: the source is not known",)
 
 
-def _degrees(run: Run) -> tuple[int, int, int, int, tuple[str, ...]]:
+def _degrees(run: Run, source: Source) -> tuple[int, int, int, int, tuple[str, ...]]:
     """tp, pp, cp and data-parallel ranks: what is left of the accelerators."""
     ranks = run.needed("n_accel", "number of accelerators")
     alone = ranks == 1
     missing = [axis for axis in ("tp", "pp") if run.count(axis) is None]
-    if missing and not alone and not run.count("ep"):
-        raise Skip(f"layout not published ({', '.join(missing)})")
-    tp, pp, cp = (run.count(axis) or 1 for axis in ("tp", "pp", "cp"))
+    unknown = [axis for axis in missing if axis not in source.axes]
+    if unknown and not alone and not run.count("ep"):
+        raise Skip(f"layout not published ({', '.join(unknown)})")
+    tp, pp, cp = (run.count(axis) or source.axes.get(axis, 1) for axis in ("tp", "pp", "cp"))
     if ranks % (tp * pp * cp):
         raise Skip(f"tp {tp} x pp {pp} x cp {cp} does not divide {ranks:,} accelerators")
     dp, given = ranks // (tp * pp * cp), run.count("dp")
-    if given and given not in (dp, dp * cp):
+    if given and given not in (dp, dp * cp, dp / (run.count("ep") or 1)):  # some count each expert rank apart
         raise Skip(f"dp {given} does not follow from {ranks:,} accelerators, tp {tp}, pp {pp}, cp {cp}")
-    return tp, pp, cp, dp, tuple(f"{axis} 1, not published" for axis in missing)
+    return tp, pp, cp, dp, tuple(f"{axis} {source.axes.get(axis, 1)}, not published" for axis in missing)
 
 
 def _chunks(run: Run, source: Source, pp: int) -> tuple[int, tuple[str, ...]]:
@@ -119,8 +136,13 @@ def _chunks(run: Run, source: Source, pp: int) -> tuple[int, tuple[str, ...]]:
     return given or 1, ("one chunk a rank (vpp), not published",) if given is None and pp > 1 else ()
 
 
-def _shards(sharding: words.Sharding, dp: int, source: Source) -> tuple[int, int, tuple[str, ...]]:
+def _shards(run: Run, sharding: words.Sharding, dp: int, source: Source) -> tuple[int, int, tuple[str, ...]]:
     """Copies and shards of the data-parallel ranks."""
+    if sharding.slices:
+        slices = words.slices_of(run.text("other"))
+        if not slices or dp % slices:
+            raise Skip("number of slices not published")
+        return slices, dp // slices, ()
     group = sharding.group or ((source.node or 8) if sharding.hybrid else 0)
     if not group or group >= dp or dp % group:
         return 1, dp, ()
@@ -128,11 +150,13 @@ def _shards(sharding: words.Sharding, dp: int, source: Source) -> tuple[int, int
 
 
 def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) -> tuple[Layout, tuple[str, ...]]:
-    tp, pp, cp, dp, about_degrees = _degrees(run)
+    tp, pp, cp, dp, about_degrees = _degrees(run, source)
     vpp, about_chunks = _chunks(run, source, pp)
     if pp * vpp > MOST_CHUNKS:
         raise Skip(f"pp {pp:,} x vpp {vpp:,} is beyond any pipeline")
-    replicas, shards, about_shards = _shards(sharding, dp, source)
+    if pp > model.layers + 2:  # embedding and head may have a stage each
+        raise Skip(f"{model.layers} layers do not fill {pp} stages: the row cannot be as printed")
+    replicas, shards, about_shards = _shards(run, sharding, dp, source)
     order = _order(run, pp, vpp)
     again, about_recompute = _recompute(run, source)
     kind: Any = again.kind  # a name that Layout knows
@@ -141,7 +165,8 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     overlap = tp > 1 and parallel != "off" and (source.overlap_tp or words.has(r"\basync TP\b", run.text("other")))
     stage = ceil(model.layers / pp)
     layout = Layout(
-        tp=tp, pp=pp, cp=cp, vpp=vpp, ep=run.count("ep") or 1, dp_replicate=replicas, dp_shard=shards,
+        tp=tp, pp=pp, cp=cp, vpp=vpp, ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
+        dp_replicate=replicas, dp_shard=shards,
         zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,
         recompute=kind, recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
@@ -151,6 +176,12 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     )  # fmt: skip
     said = ("sequence parallelism with tp, not published",) if tp > 1 and not parallel else ()
     return layout, (*about_degrees, *about_chunks, *about_shards, *about_recompute, *said)
+
+
+def _expert_cut(run: Run, source: Source, model: Model, tp: int) -> Any:
+    """Expert-tensor ranks, where the row or the engine of the source says."""
+    usual = tp if source.etp == "tp" and model.experts else AUTO
+    return words.expert_cut_of(run.text("other")) or usual
 
 
 def _order(run: Run, pp: int, vpp: int) -> Any:  # a name that Layout knows
@@ -167,7 +198,8 @@ def _recompute(run: Run, source: Source) -> tuple[words.Recompute, tuple[str, ..
         return found, (found.note,) if found.note else ()
     if source.recompute == "unknown":
         raise Skip("recompute not published")
-    return words.Recompute(source.recompute or "none"), (f"recompute {source.recompute or 'none'}, not published",)
+    usual = source.recompute or "none"
+    return words.recompute_of(usual), (f"recompute {usual}, not published",)
 
 
 def _split(run: Run, source: Source, model: Model, pp: int) -> tuple[int, ...]:
@@ -178,19 +210,40 @@ def _split(run: Run, source: Source, model: Model, pp: int) -> tuple[int, ...]:
     return (share - 1, *([share] * (pp - 2)), share - 1) if share > 1 else ()
 
 
-def _job(run: Run, source: Source, layout: Layout) -> tuple[Job, tuple[str, ...]]:
+def _job(run: Run, source: Source, layout: Layout, sequence: int) -> tuple[Job, tuple[str, ...]]:
     said = []
-    stated = words.precision_of(run.text("precision"))
+    stated = words.precision_of(run.text("precision"), run.text("other"))
     precision: Any = stated or source.precision or "bf16"  # a name that Job knows
     if not stated:
         said.append(f"precision {precision}, not published")
     batch = run.count("global_batch")
     if batch is None:
         said.append("one micro-batch a rank in a step: global batch not published")
+    optimizer: Any = words.optimizer_of(run.text("optimizer"))
+    recipe: Any = source.recipe or AUTO
     job = Job(
-        sequence_length=run.needed("seq_len", "sequence length"),
+        sequence_length=sequence,
         global_batch=batch or int(layout.dp * layout.micro_batch),
         precision=precision,
+        optimizer=optimizer,
+        bytes_per_parameter=recipe,
         attention_flops=source.attention,
     )
-    return job, tuple(said)
+    return _adapted(job, run, source, said)
+
+
+def _adapted(job: Job, run: Run, source: Source, said: list[str]) -> tuple[Job, tuple[str, ...]]:
+    """The job with its adapters, as far as row and source state them."""
+    found = words.adapter_of(f"{run.text('model')} {run.text('other')}")
+    if not found.kind:
+        return job, tuple(said)
+    rank = found.rank or source.adapter_rank
+    if not rank:
+        raise Skip("rank of the adapters not published")
+    if not source.adapter_targets:
+        raise Skip("matrices with an adapter not published")
+    said.append(f"adapters of rank {rank} beside {', '.join(source.adapter_targets)}")
+    kind: Any = found.kind
+    kept: Any = found.frozen_format or AUTO
+    adapted = replace(job, adapter=kind, adapter_rank=rank, adapter_targets=source.adapter_targets, frozen_format=kept)
+    return adapted, tuple(said)

@@ -18,6 +18,7 @@ class Sharding:
     fsdp: bool = False
     group: int = 0  # ranks of one shard group, where said
     hybrid: bool = False  # shards inside a node, copies between nodes
+    slices: bool = False  # shards inside a slice, copies between slices
     offload_optimizer: float = 0.0
     offload_parameters: float = 0.0
 
@@ -32,6 +33,15 @@ class Recompute:
 
 
 @dataclass(frozen=True)
+class Adapter:
+    """What the remarks say of adapters. `kind` empty: everything is trained. `rank` 0: nothing is said."""
+
+    kind: str = ""  # lora, qlora
+    rank: int = 0
+    frozen_format: str = ""
+
+
+@dataclass(frozen=True)
 class Order:
     """What `schedule` says. `name` empty: nothing is said."""
 
@@ -43,19 +53,29 @@ def has(pattern: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def precision_of(text: str) -> str:
-    """bf16, fp16, fp8 or fp32; empty where nothing is said. A mixed recipe is named by its matrix multiplies."""
+def precision_of(text: str, remarks: str = "") -> str:
+    """The product's name of a precision; empty where nothing is said. A mixed one is named by its matrix multiplies.
+
+    Which recipe of fp8 it is may stand in the remarks, as the name of a configuration: CS is current scaling.
+    """
     if not text:
         return ""
-    if has(r"fp4|int8|int4|nf4", text):
-        raise Skip(f"precision {quoted(text)} is not counted")
     found = next((name for name, pattern in PRECISIONS if has(pattern, text)), "")
     if not found:
-        raise Skip(f"precision {quoted(text)} is not known")
-    return found
+        reason = "counted" if has(r"int8|int4|nf4|mxfp4", text) else "known"
+        raise Skip(f"precision {quoted(text)} is not {reason}")
+    recipes = (name for name, pattern in RECIPES if found == "fp8" and has(pattern, f"{text} {remarks}"))
+    return next(recipes, found)
 
 
+RECIPES = (
+    ("mxfp8", r"\bmxfp8|_FP8_MX"),
+    ("fp8_tensorwise", r"tensorwise|current scaling|_FP8_CS"),
+    ("fp8_blockwise", r"blockwise|sub-?channel|_FP8_SC"),
+    ("fp8_delayed", r"delayed|_FP8_DS"),
+)
 PRECISIONS = (
+    ("nvfp4", r"nvfp4"),
     ("fp8", r"fp8|float8"),
     ("bf16", r"bf16|bfloat|16-bit"),
     ("fp16", r"fp16|float16|half"),
@@ -63,8 +83,8 @@ PRECISIONS = (
 )
 
 
-def sharding_of(text: str) -> Sharding:
-    """ZeRO stage or FSDP mode."""
+def sharding_of(text: str, remarks: str = "") -> Sharding:
+    """ZeRO stage or FSDP mode. FSDP with CPU offload keeps weights, gradients and optimizer on the host."""
     stage = re.search(r"zero-?\s?([0-3])", text, re.IGNORECASE)
     if stage:
         full = has(r"full cpu offload", text)
@@ -73,15 +93,19 @@ def sharding_of(text: str) -> Sharding:
             offload_optimizer=float(full or has(r"opt(imizer)?-offload", text)),
             offload_parameters=float(full or has(r"param(eter)?s?-offload", text)),
         )
+    if has(r"fsdp.*across", text):
+        return Sharding(3, True, slices=True)
     if not has(r"fsdp|hsdp|full_shard|shard_grad_op", text):
         if text and not has(r"^(none|no|ddp|-)$", text):
             raise Skip(f"sharding {quoted(text)} is not known")
         return Sharding(0) if text else Sharding()
-    if has(r"across slices", text):
-        raise Skip(f"sharding {quoted(text)} is not known")
+    offloaded = float(has(r"(?<!optimizer )\bCPU offload", remarks))
     group = re.search(r"fsdp=(\d+)", text, re.IGNORECASE)
     kept = has(r"shard_grad_op|not resharded", text)
-    return Sharding(2 if kept else 3, True, int(group[1]) if group else 0, has(r"hsdp|hybrid", text))
+    return Sharding(
+        2 if kept else 3, True, int(group[1]) if group else 0, has(r"hsdp|hybrid", text),
+        offload_optimizer=offloaded, offload_parameters=offloaded,
+    )  # fmt: skip
 
 
 def recompute_of(text: str) -> Recompute:
@@ -94,6 +118,8 @@ def recompute_of(text: str) -> Recompute:
         return Recompute("full", 0.5)
     if has(r"^(full|uniform|yes|true|block)\b", text):
         return Recompute("full")
+    if has(r"^minimal$", text):
+        return Recompute("selective", note="minimal remat keeps every matrix product: the attention core is recomputed")
     if has(r"selective \(?(attention|core|attention core)\b|^selective$|core.attn", text):
         return Recompute("selective")
     modules = re.search(r"modules=(\S+)", text)
@@ -130,3 +156,51 @@ def network_of(text: str) -> float:
     """Gb/s a node that a row's remarks give for the network between nodes; 0 where they say nothing."""
     found = re.search(r"inter-?node (?:network )?(\d+) ?Gb(?:/s|ps)", text, re.IGNORECASE)
     return float(found[1]) if found else 0.0
+
+
+def slices_of(text: str) -> int:
+    """Slices of a pod that a run went over; 0 where its remarks say nothing."""
+    found = re.search(r"(\d+) slices? of", text, re.IGNORECASE)
+    return int(found[1]) if found else 0
+
+
+def longest_of(text: str) -> int:
+    """Tokens of the longest sample, where batches are padded to it; 0 where the remarks say nothing."""
+    found = re.search(r"longest sample (\d+) tokens", text, re.IGNORECASE)
+    return int(found[1]) if found else 0
+
+
+def expert_cut_of(text: str) -> int:
+    """Expert-tensor ranks; 0 where the remarks say nothing."""
+    found = re.search(r"\bETP=(\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def experts_of(text: str) -> tuple[int, int]:
+    """Experts of a layer and experts a token is sent to, where all of a model are alike; 0 where nothing is said."""
+    found = re.search(r"MoE (\d+) experts topk (\d+)", text)
+    experts, active = (int(found[1]), int(found[2])) if found else (0, 0)
+    return (experts, active) if 0 < active <= experts else (0, 0)
+
+
+def dense_layers_of(text: str) -> int | None:
+    """Leading layers without experts of a model whose layers were cut; None where the remarks say nothing."""
+    found = re.search(r"layers trimmed.*\bdense_layers=(\d+)", text)
+    return int(found[1]) if found else None
+
+
+def optimizer_of(text: str) -> str:
+    """The product's name of an optimizer; Adam where nothing else is said."""
+    return next((name for name in ("muon", "adafactor", "lion") if has(rf"\b{name}\b", text)), "adam")
+
+
+def adapter_of(text: str) -> Adapter:
+    """Adapters that a row's name and remarks state."""
+    if has(r"=\s*adapter\b", text):
+        raise Skip("LLaMA-Adapter is not counted")
+    if not has(r"\bQ?LoRA\b", text):
+        return Adapter()
+    rank = re.search(r"\bLoRA r(\d+)", text, re.IGNORECASE)
+    formats = (("nf4_double", r"nf4-dq|\bQLoRA\b"), ("nf4", r"bnb\.nf4"))
+    kept = next((name for name, pattern in formats if has(pattern, text)), "")
+    return Adapter("qlora" if kept else "lora", int(rank[1]) if rank else 0, kept)

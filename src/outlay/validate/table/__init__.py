@@ -25,6 +25,7 @@ class Source:
 
     name: str = "a source that is not known"
     match: str = ""  # pattern of the `source` cell
+    where: Mapping[str, str] = field(default_factory=dict, hash=False)  # patterns of other cells, which must match too
     skip: str = ""  # why no row of it is compared; empty: rows are compared
     engine: str = ""  # empty: fsdp2 where the row says FSDP, else megatron
     nearest: bool = False  # the engine is the nearest that outlay counts, not the one that ran
@@ -35,8 +36,14 @@ class Source:
     counts_recompute: bool = False  # its TFLOP/s hold recompute too
     style: str = ""  # shape of models outside the catalogue; empty: by the name of the model
     vocab: int = 0  # where the table does not state it
+    sequence: int = 0  # the same
     precision: str = ""  # the same
-    recompute: str = ""  # the same; "unknown": its rows differ, so a row that does not say is skipped
+    recipe: str = ""  # bytes a parameter of its number types; empty: the engine's
+    recompute: str = ""  # the table's where it has none; "unknown": its rows differ, and one that is silent is skipped
+    axes: Mapping[str, int] = field(default_factory=dict, hash=False)  # degrees of its runs that the table leaves out
+    etp: Literal["", "tp"] = ""  # tp: experts are cut by tp where a row does not say; empty: they are whole
+    adapter_rank: int = 0  # where a row does not say
+    adapter_targets: tuple[str, ...] = ()  # matrices with an adapter, the same
     sp: Literal["", "on", "off"] = ""  # sequence parallelism; empty: the row's own words, else on with tp
     zero: int = -1  # the same; -1: the engine's
     overlap_tp: bool = False
@@ -90,13 +97,21 @@ def _table(file: str) -> dict[str, Any]:
 @cache
 def sources() -> tuple[Source, ...]:
     """Every source whose facts are known; the first that matches is taken."""
-    return tuple(Source(**entry) for entry in _table("sources.toml")["source"])
+    return tuple(Source(**_frozen(entry)) for entry in _table("sources.toml")["source"])
 
 
-@cache
-def source_of(text: str) -> Source:
-    """The facts of the source that a row names."""
-    return next((one for one in sources() if re.search(one.match, text, re.IGNORECASE)), Source())
+def _frozen(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+
+
+def source_of(cells: Mapping[str, str]) -> Source:
+    """The facts of the source of a row."""
+    return next((one for one in sources() if _is_of(one, cells)), Source())
+
+
+def _is_of(source: Source, cells: Mapping[str, str]) -> bool:
+    patterns = {"source": source.match, **source.where}
+    return all(re.search(pattern, cells.get(column, ""), re.IGNORECASE) for column, pattern in patterns.items())
 
 
 @cache
@@ -120,12 +135,18 @@ def refused(field_name: str, text: str) -> str:
     return next((str(rule["reason"]) for rule in rules if re.search(rule["match"], text, re.IGNORECASE)), "")
 
 
-def dimensions(model: str) -> tuple[dict[str, int], str]:
+def dimensions(model: str, source: str) -> tuple[dict[str, int], str]:
     """Dimensions that a model's own report gives and that tables leave out, and the report."""
     for entry in _table("sources.toml")["dimensions"]:
-        if re.search(entry["match"], model, re.IGNORECASE):
+        if re.search(entry["match"], model, re.IGNORECASE) and re.search(entry.get("source", ""), source):
             return {key: value for key, value in entry.items() if isinstance(value, int)}, entry["says"]
     return {}, ""
+
+
+def catalogue_name(model: str) -> str:
+    """The catalogue's name of a model that tables call otherwise; empty where the table of names has none."""
+    names = _table("sources.toml")["models"].items()
+    return next((name for pattern, name in names if re.search(pattern, model, re.IGNORECASE)), "")
 
 
 @cache
