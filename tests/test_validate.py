@@ -21,7 +21,15 @@ from outlay.validate.question import question_of
 from outlay.validate.read import Run, Skip, read
 from outlay.validate.summary import summarise
 from outlay.validate.table import accelerator_of, source_of, sources
-from outlay.validate.words import adapter_of, optimizer_of, precision_of, recompute_of, schedule_of, sharding_of
+from outlay.validate.words import (
+    adapter_of,
+    context_kind_of,
+    optimizer_of,
+    precision_of,
+    recompute_of,
+    schedule_of,
+    sharding_of,
+)
 
 # One row of a source that is not known: a small GPT on eight accelerators.
 PLAIN = {
@@ -678,3 +686,11 @@ def test_a_short_comparison_writes_no_progress() -> None:
     progress.close()
 
     assert written == []
+
+
+@pytest.mark.parametrize(
+    ("remark", "kind"),
+    [("ce_fusion=TE; cp_comm_type=a2a", "ulysses"), ("cp_comm_type: p2p", "ring"), ("cp_comm_type=?", ""), ("", "")],
+)
+def test_how_context_parallel_ranks_exchange_is_read_from_megatrons_flag(remark: str, kind: str) -> None:
+    assert context_kind_of(remark) == kind

@@ -140,7 +140,7 @@ class Pointwise(Row):
     shared_input: bool = False  # another row keeps the same input
     extra: PlainBytes = 0  # B a value held for a moment
     work: str = "none"  # multiply-adds a value: the taps of a convolution
-    grows: bool = False  # the gradient of its input stands beside what is kept
+    grows: int = 0  # gradients of its input that stand beside what is kept: one, or one on each side of an exchange
     turns: bool = False  # the gradient of its input takes the place of what is kept
 
     def parameters(self, here: Sizes) -> Params:
@@ -165,7 +165,7 @@ class Pointwise(Row):
     def backward_workspace(self, here: Sizes) -> Bytes:
         """The gradient of its input."""
         gradient: Bytes = here["value"] * here[self.tokens] * here[self.width]
-        return where(self.grows, gradient, where(self.turns, gradient - self.kept(here), 0))
+        return self.grows * gradient + where(self.turns, gradient - self.kept(here), 0)
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """Values read and written, forward."""

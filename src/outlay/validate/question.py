@@ -160,12 +160,13 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     order = _order(run, pp, vpp)
     again, about_recompute = _recompute(run, source)
     kind: Any = again.kind  # a name that Layout knows
+    spread: Any = words.context_kind_of(run.text("other"))
     zero = sharding.zero if sharding.zero >= 0 else source.zero
     parallel = words.sequence_parallel_of(run.text("other") + " " + run.text("recompute")) or source.sp
     overlap = tp > 1 and parallel != "off" and (source.overlap_tp or words.has(r"\basync TP\b", run.text("other")))
     stage = ceil(model.layers / pp)
     layout = Layout(
-        tp=tp, pp=pp, cp=cp, vpp=vpp, ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
+        tp=tp, pp=pp, cp=cp, cp_kind=spread or AUTO, vpp=vpp, ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
         dp_replicate=replicas, dp_shard=shards,
         zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,

@@ -152,6 +152,15 @@ def sequence_parallel_of(text: str) -> str:
     return "on" if has(r"sequence.parallel|\bSP when TP", text) else ""
 
 
+CONTEXT_KINDS = {"a2a": "ulysses", "p2p": "ring", "allgather": "all_gather", "all_gather": "all_gather"}
+
+
+def context_kind_of(text: str) -> str:
+    """How context-parallel ranks exchange keys and values, where remarks name Megatron's cp_comm_type; else empty."""
+    found = re.search(r"\bcp_comm_type\s*[=:]\s*(\w+)", text, re.IGNORECASE)
+    return CONTEXT_KINDS.get(found[1].lower(), "") if found else ""
+
+
 def network_of(text: str) -> float:
     """Gb/s a node that a row's remarks give for the network between nodes; 0 where they say nothing."""
     found = re.search(r"inter-?node (?:network )?(\d+) ?Gb(?:/s|ps)", text, re.IGNORECASE)

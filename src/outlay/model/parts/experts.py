@@ -79,11 +79,11 @@ class Experts:
         unpermute = Kernel(permute.moves, permute.moves_back, keeps=1 if kernels.keeps_expert_output else 0)
         return (
             Move("gather_experts", "etp", "R", stream),
-            Pointwise("permute", "R", stream, permute, grows=True),
+            Pointwise("permute", "R", stream, permute, grows=1),
             Linear("expert_up", "X", stream, "expert_in", waits="R", copies="E", biased=self.expert_bias),
-            Pointwise("expert_activation", "R", "expert_in", activation, grows=True),
+            Pointwise("expert_activation", "R", "expert_in", activation, grows=1),
             Linear("expert_down", "X", "expert", stream, waits="R", copies="E", biased=self.expert_bias),
-            Pointwise("unpermute", "R", stream, unpermute, grows=True),
+            Pointwise("unpermute", "R", stream, unpermute, grows=2),
             Move("scatter_experts", "etp", "R", stream),
         )
 

@@ -50,7 +50,7 @@ def dense_rows(
     return (
         Move(f"gather_{name}", "tp", "T", "hidden", **GATHER),
         Linear(f"{name}_up", "T", "hidden", f"{width}_in", waits=waits, biased=bias),
-        Pointwise(f"{name}_activation", "T", f"{width}_in", kernel, weights=learned, grows=name == "mlp"),
+        Pointwise(f"{name}_activation", "T", f"{width}_in", kernel, weights=learned, grows=int(name == "mlp")),
         Linear(f"{name}_down", "T", width, "hidden", waits="T", biased=bias),
         Move(f"scatter_{name}", "tp", "T", "hidden", **SCATTER),
     )
