@@ -10,6 +10,7 @@ import pytest
 
 from outlay import Job, Layout, count, load_cluster, load_model
 from outlay.cli.main import main
+from outlay.search.advice import advise
 from outlay.show.record import dumps, record
 from outlay.show.restore import restore
 from outlay.show.schema import OUTPUT_SCHEMAS, input_schema
@@ -210,7 +211,8 @@ def test_a_bill_that_is_read_back_is_counted_to_the_same_bill(capsys: pytest.Cap
     asked = restore(bill)
     again = count(asked.model, asked.job, asked.cluster, asked.layout, asked.engine)
 
-    assert dumps(record(replace(again, assumptions=asked.assumptions))).replace("\n", "") == "".join(text.split("\n"))
+    whole = replace(again, assumptions=asked.assumptions)
+    assert dumps(record(whole, advise(whole))).replace("\n", "") == "".join(text.split("\n"))
 
 
 def test_a_record_holds_no_numpy() -> None:

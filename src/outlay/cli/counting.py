@@ -8,6 +8,7 @@ from .question import read_question
 
 def count(given: Given) -> int:
     """The whole bill, or a scaling table."""
+    from ..search.advice import advise
     from ..show.record import record, table
     from ..show.terminal import bill_lines, scaling_lines
 
@@ -15,8 +16,10 @@ def count(given: Given) -> int:
     if len(bills) > 1:
         tell(given, lambda: table(bills), lambda style: scaling_lines(bills, style))
         return 0 if any(says_yes(bill) for bill in bills) else 1
-    tell(given, lambda: record(bills[0]), lambda style: bill_lines(bills[0], style))
-    return 0 if says_yes(bills[0]) else 1
+    (bill,) = bills
+    advice = advise(bill)
+    tell(given, lambda: record(bill, advice), lambda style: bill_lines(bill, style, advice))
+    return 0 if says_yes(bill) else 1
 
 
 def memory(given: Given) -> int:

@@ -1,11 +1,13 @@
 """The first lines of an answer: verdict, step, idle time, what binds, and what to attack next."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, isfinite
 
 from ..bill import Bill
 from ..holding import Item
 from ..quantities import GIB
+from ..search.advice import Advice
 from .labels import NOT_LEGAL, VERDICTS, attack, label
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short
 
@@ -163,8 +165,11 @@ def binds_line(bill: Bill, style: Style) -> list[str]:
     return block("BINDS", f"{text}, of {total}", style)
 
 
-def next_line(bill: Bill, style: Style) -> list[str]:
-    """What to attack next: the largest part that a layout can change, and how."""
+def next_line(bill: Bill, advice: Sequence[Advice], style: Style) -> list[str]:
+    """What to attack next: the changes that make it fit, else the largest part that a layout can change, and how."""
+    if advice:
+        fitting = [f"{each.flag} fits: {both(each.peak_bytes)}, {duration(each.seconds)} a step" for each in advice]
+        return block("NEXT", "; or ".join(fitting), style)
     if not isfinite(bill.memory.impossible_factor):
         return block("NEXT", "a smaller --reserved", style)
     if bill.memory.verdict == "impossible":

@@ -1,7 +1,7 @@
 """Answers as records of plain values, for JSON. Equal bills give equal records, byte for byte."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
@@ -12,6 +12,7 @@ from ..bill import Bill
 from ..holding import Item, Memory
 from ..items import Step, TrafficItem
 from ..model.model import Model
+from ..search.advice import Advice
 from ..undivided import Parameters
 
 Record = dict[str, Any]
@@ -99,8 +100,8 @@ def shape(of: Model, owned: Parameters) -> Record:
     return {"name": of.name, "parameters": counts, "shape": plain(of)}
 
 
-def record(of: Bill) -> Record:
-    """A whole bill."""
+def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
+    """A whole bill, and the ways to fit where it does not."""
     made = head("bill") | {
         "model": model(of),
         "job": plain(of.job),
@@ -120,6 +121,7 @@ def record(of: Bill) -> Record:
         "violations": plain(of.violations),
         "assumptions": list(of.assumptions),
         "conventions": dict(of.conventions),
+        **({"advice": [plain(each) for each in advice]} if advice else {}),
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
     }
     made["assumptions"] += [f"{path} is null: it has no meaning here" for path in unknown(made)]

@@ -100,6 +100,15 @@ AXIS: Mapping[str, Any] = {
 }
 
 
+ADVICE = {
+    "change": TEXT,
+    "flag": TEXT,
+    "peak_bytes": NUMBER,
+    "seconds": NUMBER,
+    "tokens_per_second_per_device": NUMBER,
+}
+
+
 def bill_schema() -> Schema:
     """What `outlay count --json` prints."""
     counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
@@ -125,7 +134,7 @@ def bill_schema() -> Schema:
             "conventions": {"type": "object", "additionalProperties": TEXT},
         }
     )
-    return {"$schema": DRAFT, **_with_more(made, {"rampup": _ramp()})}
+    return {"$schema": DRAFT, **_with_more(made, {"advice": list_of(record_of(ADVICE)), "rampup": _ramp()})}
 
 
 def _ramp() -> Schema:
@@ -259,10 +268,39 @@ def plan_schema() -> Schema:
     return {"$schema": DRAFT, **record_of(keys)}
 
 
+def recompute_schema() -> Schema:
+    """What `outlay recompute --json` prints; of a layout that breaks rules `violations` alone."""
+    texts, whole = list_of(TEXT), {"type": "object", "description": "as in `outlay schema bill`"}
+    plan = {"bytes": NUMBER, "peak_bytes": NUMBER, "seconds": NUMBER}
+    point, choice = record_of(plan | {"share": NUMBER}), record_of(plan | {"name": TEXT, "flags": TEXT, "fits": YES_NO})
+    group = {"kind": TEXT, "layers": WHOLE, "again": texts, "saved": texts, "layers_from_one_input": WHOLE}
+    stage = {"stage": WHOLE, "layers": WHOLE, "passes_in_flight": NUMBER, "room_bytes": NUMBER, "state_bytes": NUMBER}
+    needed = {"schema": {"const": "outlay.recompute.1"}, "version": TEXT, "violations": list_of(record_of(VIOLATION))}
+    more = {
+        **dict.fromkeys(("model", "job", "cluster", "layout"), whole),
+        "engine": TEXT,
+        "stage": record_of(stage),
+        "budget_bytes": MAYBE,
+        "verdict": {"enum": ["fits", "below_floor"]},
+        "step_seconds": NUMBER,
+        "best": point | {"type": ["object", "null"]},
+        "floor": point,
+        "groups": list_of(record_of({**group, "kept_bytes": NUMBER, "seconds": NUMBER, "policy": TEXT})),
+        "choices": list_of(choice),
+        "asked": choice | {"type": ["object", "null"]},
+        "flags": {"type": ["string", "null"]},
+        "curve": list_of(record_of({"bytes": NUMBER, "seconds": NUMBER})),
+        "files": texts,
+        "assumptions": texts,
+    }
+    return {"$schema": DRAFT, **_with_more(record_of(needed), more)}
+
+
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "bill": bill_schema,
     "plan": plan_schema,
     "bubble": bubble_schema,
     "draw": draw_schema,
+    "recompute": recompute_schema,
     "validate": validate_schema,
 }

@@ -7,6 +7,7 @@ from ..bill import Bill, Violation
 from ..errors import Fault
 from ..model.model import Model
 from ..quantities import GIB
+from ..search.advice import Advice
 from ..undivided import Parameters
 from .answer import (
     binds_line,
@@ -27,8 +28,8 @@ from .text import BAD, Style, block, counted, duration, figure, percent, safe, s
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 
 
-def bill_lines(bill: Bill, style: Style) -> list[str]:
-    """The whole bill of one layout."""
+def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[str]:
+    """The whole bill of one layout, and the ways to fit where it does not."""
     return [
         *headline(bill, style),
         *step_line(bill, style),
@@ -36,7 +37,7 @@ def bill_lines(bill: Bill, style: Style) -> list[str]:
         *ramp_line(bill, style),
         *idle_line(bill, style),
         *binds_line(bill, style),
-        *next_line(bill, style),
+        *next_line(bill, advice, style),
         *loud_lines(bill, style),
         "",
         *violation_lines(bill.violations, style),

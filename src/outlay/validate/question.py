@@ -166,7 +166,8 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     overlap = tp > 1 and parallel != "off" and (source.overlap_tp or words.has(r"\basync TP\b", run.text("other")))
     stage = ceil(model.layers / pp)
     layout = Layout(
-        tp=tp, pp=pp, cp=cp, cp_kind=spread or AUTO, vpp=vpp, ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
+        tp=tp, pp=pp, cp=cp, cp_kind=spread or AUTO, vpp=vpp,
+        ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
         dp_replicate=replicas, dp_shard=shards,
         zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,

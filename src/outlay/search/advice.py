@@ -1,0 +1,146 @@
+"""What to change where a layout does not fit: the fewest changes that make it fit, and what each costs in time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from ..bill import Bill, count
+from ..cluster.accelerator import Cluster
+from ..errors import InputError
+from ..job import AUTO, Job
+from ..layout.axes import Layout
+
+Way: TypeAlias = tuple[tuple["Change", ...], Bill]
+
+MOST = 3  # changes that are advised
+GROWTH = (2, 4, 8, 16)  # times the accelerators
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a question: words for it, what to type, and the fields it sets."""
+
+    words: str
+    flag: str
+    layout: dict[str, Any]
+    job: dict[str, Any]
+    ranks: int = 1  # times the accelerators
+    kind: str = ""  # changes of one kind exclude each other
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A way to fit: what to type, and what it costs."""
+
+    change: str
+    flag: str
+    peak_bytes: float
+    seconds: float
+    tokens_per_second_per_device: float
+
+
+def _freely(**fields: Any) -> dict[str, Any]:
+    """Fields of a layout, and those that follow from others let go."""
+    return {"dp_shard": AUTO, "sp": AUTO, "split": AUTO, "recompute_layers": AUTO, **fields}
+
+
+def _doubled(now: int, most: int) -> Iterator[int]:
+    while (now := 2 * now) <= most:
+        yield now
+
+
+def changes(bill: Bill) -> Iterator[Change]:
+    """Single changes that can make a bill smaller, the cheapest kinds first."""
+    at, job, engine = bill.layout, bill.job, bill.engine
+    if at.micro_batch > 1:
+        yield Change("micro-batches of one sequence", "--mbs 1", {"micro_batch": 1}, {}, kind="micro_batch")
+    for how, words in (("selective", "recompute attention cores"), ("full", "recompute whole layers")):
+        if at.recompute == "none" or (at.recompute == "selective" and how == "full"):
+            fields = {"recompute": how, "recompute_layers": AUTO}
+            yield Change(words, f"--recompute {how}", fields, {}, kind="recompute")
+    for stage in (stage for stage in engine.zero_stages if stage > at.zero):
+        yield Change(f"shard with ZeRO-{stage}", f"--zero {stage}", {"zero": stage}, {}, kind="zero")
+    for tp in _doubled(at.tp, min(bill.cluster.inside.size, bill.cluster.ranks, 8)):
+        yield Change("cut matrices further", f"--tp {tp}", _freely(tp=tp), {}, kind="degrees")
+    for pp in _doubled(at.pp, min(bill.cluster.ranks, bill.model.layers)):
+        yield Change("more pipeline stages", f"--pp {pp}", _freely(pp=pp, schedule=AUTO), {}, kind="degrees")
+    if at.offload_optimizer < 1:
+        fields = {"offload_optimizer": 1.0}
+        yield Change("the optimizer in host memory", "--offload-optimizer 1", fields, {}, kind="offload")
+    if job.training.whole:
+        yield Change("train adapters alone", "--adapter lora", {}, {"adapter": "lora"}, kind="adapter")
+        yield Change("adapters beside 4-bit weights", "--adapter qlora", {}, {"adapter": "qlora"}, kind="adapter")
+    for times in GROWTH:
+        ranks = times * bill.cluster.ranks
+        name = f"{ranks}x{bill.cluster.accelerator.name}"
+        yield Change(f"{ranks:,} accelerators", f"--on {name}", _freely(), {}, times, "cluster")
+
+
+def _grown(cluster: Cluster, times: int) -> Cluster:
+    """So many times the accelerators, joined in the same way."""
+    ranks = times * cluster.ranks
+    larger = replace(cluster, name=f"{ranks}x{cluster.accelerator.name}", ranks=ranks)
+    if cluster.spine:
+        return replace(larger, spine=replace(cluster.spine, size=ranks))
+    return replace(larger, outside=replace(cluster.outside, size=max(ranks, cluster.outside.size)))
+
+
+def changed(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
+    """The bill after some changes; nothing where it cannot be counted or is not legal."""
+    times = max(change.ranks for change in made)
+    fields = {name: value for change in made for name, value in change.layout.items()}
+    wanted = {name: value for change in made for name, value in change.job.items()}
+    layout: Layout = replace(bill.layout, **fields)
+    job: Job = replace(bill.job, **(wanted | ({"frozen_format": AUTO} if "adapter" in wanted else {})))
+    try:
+        found = count(bill.model, job, _grown(bill.cluster, times), layout, bill.engine)
+    except InputError:
+        return None
+    return None if found.violations else found
+
+
+def advise(bill: Bill) -> tuple[Advice, ...]:
+    """Ways to fit: those of the whole training with the fewest changes, the fastest first, and the best with adapters.
+
+    Fast is what one accelerator yields, so that more of them are not faster for nothing. Pairs of changes are tried
+    where no single one is enough, of each kind the one that leaves least. None where the layout fits already.
+    """
+    if bill.memory.verdict not in ("does_not_fit", "impossible"):
+        return ()
+    tried = [(change, after) for change in changes(bill) if (after := changed(bill, (change,))) is not None]
+    whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]
+    fitting = [way for way in whole if _fits(way[1])] or _pairs(bill, whole)
+    adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and _fits(after)]
+    return tuple(_advice(*way) for way in (*_best(fitting)[: MOST - 1], *_best(adapted)[:1]))
+
+
+def _fits(bill: Bill) -> bool:
+    return bill.memory.verdict == "fits"
+
+
+def _pairs(bill: Bill, single: list[Way]) -> list[Way]:
+    """Two changes that fit together, of different kinds: of each kind the one that leaves least."""
+    least: dict[str, Change] = {}
+    for made, _ in sorted(single, key=lambda way: way[1].memory.peak_bytes):
+        least.setdefault(made[0].kind, made[0])
+    pairs = combinations(least.values(), 2)
+    return [(pair, after) for pair in pairs if (after := changed(bill, pair)) is not None and _fits(after)]
+
+
+def _best(found: list[Way]) -> list[Way]:
+    """The fastest way of each combination of kinds, the fastest of them first."""
+    first: dict[tuple[str, ...], Way] = {}
+    for way in sorted(found, key=lambda way: -way[1].step.tokens_per_second_per_device):
+        first.setdefault(tuple(change.kind for change in way[0]), way)
+    return list(first.values())
+
+
+def _advice(made: tuple[Change, ...], after: Bill) -> Advice:
+    return Advice(
+        ", ".join(change.words for change in made),
+        " ".join(change.flag for change in made),
+        after.memory.peak_bytes,
+        after.step.seconds,
+        after.step.tokens_per_second_per_device,
+    )
