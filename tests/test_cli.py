@@ -11,12 +11,16 @@ import pytest
 
 from outlay.cli import main as entrance
 from outlay.cli.commands import COMMANDS
-from outlay.cli.flags import field_flags, question_flags, sentence
+from outlay.cli.flags import field_flags, hints, question_flags, sentence
+from outlay.cli.help import HEADINGS
 from outlay.cli.main import main
 from outlay.job import Job
 from outlay.layout.axes import Layout
 from outlay.layout.complete import flag
+from outlay.model.catalogue import names
+from outlay.show.catalogue import models_lines
 from outlay.show.codes import pages
+from outlay.show.text import Style
 
 ROOT = Path(__file__).parent.parent
 DEMO = ["llama-3.1-70b", "--on", "64xh100-sxm", "--tp", "8", "--pp", "4", "--seq", "8192", "--batch", "512"]
@@ -349,6 +353,20 @@ def test_models_lists_searches_and_shows(capsys: pytest.CaptureFixture[str]) -> 
     assert out.startswith("mixtral-8x7b  46.70 billion parameters (46,702,792,704), 12.88 billion active a token")
 
 
+def test_the_list_of_all_models_has_room_for_their_sources_at_100_columns() -> None:
+    lines = models_lines(list(names()), Style(100))
+
+    assert lines[1].split() == ["name", "total", "active", "family", "source"]
+    assert not any("not shown" in line for line in lines)
+
+
+def test_a_rate_that_a_card_does_not_have_is_a_dash_and_not_a_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "hardware", "h100-sxm")
+    rows = [line.split() for line in out.splitlines() if line.startswith("  fp")]
+
+    assert {row[0]: row[2] for row in rows} == {"fp16": "989.4", "fp8": "1,979", "fp4": "-", "fp32": "67"}
+
+
 def test_hardware_shows_figures_with_their_source_and_the_ratios_that_decide(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -386,6 +404,28 @@ def test_help_names_every_command_and_every_flag(capsys: pytest.CaptureFixture[s
         assert command.name in out
         said = run(capsys, command.name, "--help")[1]
         assert all(name in said for each in command.flags() for name in each.names), command.name
+
+
+def test_help_has_the_flags_of_a_subject_under_one_heading_and_those_of_output_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = run(capsys, "count", "--help")[1]
+    under = {part.split("\n")[0]: part for part in said.split("\n\n")}
+
+    assert said.index("--on") < said.index("\nJOB") < said.index("\nLAYOUT") < said.index("\nOUTPUT")
+    assert "--optimizer" in under["OPTIMIZER AND NUMBER TYPES"] and "--rank" not in under["OPTIMIZER AND NUMBER TYPES"]
+    assert all(
+        flag in under["WHAT IS TRAINED, AND WHAT STANDS BESIDE IT"] for flag in ("--rank", "--freeze", "--beside")
+    )
+    assert "--json" in under["OUTPUT"] and "--json" not in under["USAGE     outlay count MODEL [flags]"]
+
+
+def test_every_heading_of_the_help_names_fields_that_there_are() -> None:
+    fields = {*hints(Job), *hints(Layout)}
+    named = [name for names in HEADINGS.values() for name in names]
+
+    assert set(named) <= fields
+    assert len(named) == len(set(named))
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

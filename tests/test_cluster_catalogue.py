@@ -67,7 +67,9 @@ def test_every_accelerator_has_each_figure_once(name: str) -> None:
     links = [f"{level} {part}" for level in ("link", "nic") for part in ("bandwidth", "share", "latency seconds")]
     found = sorted(one.name for one in figures(name))
     mesh = ["link paths"] if cluster(name).inside.paths > 1 else []
-    assert found == sorted([*own, *links, "link size", *mesh])
+    parts = ("bandwidth", "share", "latency seconds", "size")
+    host = [f"pcie {part}" for part in parts] if "bridge" in cluster(name).inside.name else []
+    assert found == sorted([*own, *links, "link size", *mesh, *host])
 
 
 @pytest.mark.parametrize("name", accelerator_names())
@@ -247,7 +249,7 @@ def test_a_node_brings_its_own_network() -> None:
 def test_figures_that_were_not_read_again_are_named() -> None:
     assert cluster("8xh100-sxm").unverified == ()
     assert cluster("8xa100-sxm-80").unverified == ("memory bytes", "nic bandwidth")
-    assert cluster("8xp4de.24xlarge").unverified == ("memory bytes",)
+    assert cluster("8xp4de.24xlarge").unverified == ("memory bytes", "host bytes")
     assert "nic bandwidth" in cluster("ND96isr_H100_v5").unverified
 
 

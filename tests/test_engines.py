@@ -116,6 +116,125 @@ def test_every_engine_is_counted_and_searched_and_its_best_layouts_obey_its_rule
     assert {rule.code for rule in rules_of(name)} >= {rejection.rule for rejection in found.rejected} - {"LAY010"}
 
 
+# --- what it multiplies, optimizes and recomputes ------------------------------------------------------------------
+
+
+def job_of(**fields: Any) -> dict[str, Any]:
+    return {"precision": "bf16"} | fields
+
+
+@pytest.mark.parametrize("name", ["megatron-2021", "nanotron", "hf_trainer"])
+def test_a_precision_that_an_engine_lacks_is_refused_with_those_it_has(name: str) -> None:
+    found = broken(bill(LLAMA_3_8B, "8xb200", name, job={"precision": "nvfp4"}))
+    assert found["JOB010"].got == f"nvfp4; {name} has {', '.join(engine(name).precisions)}"
+    assert "--precision bf16" in found["JOB010"].fix and "nvfp4" not in found["JOB010"].fix
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "legal"),
+    [
+        ("megatron", "nvfp4", True),  # --fp4-recipe
+        ("megatron", "fp8_blockwise", True),  # --fp8-recipe
+        ("megatron-2022", "fp8", False),  # Megatron-Core brought TransformerEngine
+        ("hf_trainer", "mxfp8", True),  # accelerate 1.11: use_mxfp8_block_scaling
+        ("hf_trainer", "fp8_blockwise", False),
+        ("deepspeed", "fp8", False),
+        ("maxtext", "nvfp4", True),  # quantization te_nvfp4
+        ("fsdp2-torchtitan", "fp16", False),  # mixed_precision_param bfloat16, float32
+        ("nanotron", "fp16", True),
+    ],
+)
+def test_engines_multiply_in_the_numbers_that_their_documents_name(name: str, precision: str, legal: bool) -> None:
+    assert ("JOB010" not in broken(bill(LLAMA_3_8B, "8xb200", name, job={"precision": precision}))) == legal
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer", "legal"),
+    [
+        ("megatron", "muon", True),
+        ("megatron", "lion", True),
+        ("megatron", "galore", False),
+        ("megatron-2021", "muon", False),
+        ("megatron_deepspeed", "adam8bit", True),  # --use-bnb-optimizer
+        ("nanotron", "galore", False),
+        ("hf_trainer", "galore", True),  # OptimizerNames.GALORE_ADAMW
+        ("hf_trainer", "muon", False),
+        ("deepspeed", "muon", True),  # MUON_OPTIMIZER of its config
+        ("maxtext", "lion", False),
+        ("fsdp2", "adam_mini", True),
+    ],
+)
+def test_engines_have_the_optimizers_that_their_sources_name(name: str, optimizer: str, legal: bool) -> None:
+    found = broken(bill(LLAMA_3_8B, "8xh100-sxm", name, job=job_of(optimizer=optimizer)))
+    assert ("JOB011" not in found) == legal
+    if not legal:
+        assert found["JOB011"].got == f"{optimizer}; {name} has {', '.join(engine(name).optimizers)}"
+        assert found["JOB011"].fix.startswith("--optimizer adam")
+
+
+@pytest.mark.parametrize("name", ["megatron", "megatron-0.15"])
+def test_every_release_of_megatron_core_shares_muons_matrices_whole(name: str) -> None:
+    found = broken(bill(LLAMA_3_8B, "8xh100-sxm", name, job=job_of(optimizer="muon"), zero=3))
+    assert found["JOB005"].fix == "--zero 0 or 1"
+    assert broken(bill(LLAMA_3_8B, "8xh100-sxm", name, job=job_of(optimizer="muon"), zero=1)) == {}
+    narrow = broken(bill(LLAMA_3_8B, "8xh100-sxm", name, job=job_of(moment_dtype="bf16"), zero=0))
+    assert list(narrow) == ["JOB006"]
+
+
+def test_the_trainer_recomputes_every_nth_layer() -> None:
+    """transformers 5.24: every_n_layers checkpoints layers 0, n, 2n ..: of 32 layers 32, 16, 11, 8, 7, 6 to 1."""
+    legal = {len(range(0, 32, n)) for n in range(1, 33)}
+    for count_ in range(1, 33):
+        found = broken(bill(LLAMA_3_8B, "8xh200-sxm", "hf_trainer", recompute="full", recompute_layers=count_))
+        assert ("LAY043" not in found) == (count_ in legal), count_
+    found = broken(bill(LLAMA_3_8B, "8xh200-sxm", "hf_trainer", recompute="full", recompute_layers=20))
+    assert found["LAY043"].got == "20 of 32 layers, hf_trainer"
+    assert found["LAY043"].fix == "--recompute-layers 16 or 32"
+
+
+@pytest.mark.parametrize("name", ["nanotron", "maxtext"])
+def test_some_engines_recompute_all_layers_or_none(name: str) -> None:
+    def codes(**axes: Any) -> list[str]:
+        return list(broken(bill(LLAMA_3_8B, "8xh200-sxm", name, recompute="full", **axes)))
+
+    assert codes() == codes(recompute_layers=32) == codes(pp=2, recompute_layers=16) == []
+    assert codes(recompute_layers=16) == ["LAY043"]
+
+
+def test_the_trainer_has_no_selective_recompute() -> None:
+    found = broken(bill(LLAMA_3_8B, "8xh200-sxm", "hf_trainer", recompute="selective"))
+    assert (found["LAY044"].got, found["LAY044"].fix) == (
+        "selective; hf_trainer has none, full",
+        "--recompute none or full",
+    )
+    assert broken(bill(LLAMA_3_8B, "8xh200-sxm", "fsdp2", recompute="selective")) == {}
+
+
+@pytest.mark.parametrize("name", ["hf_trainer", "nanotron", "maxtext"])
+def test_a_search_recomputes_what_the_engine_can(name: str) -> None:
+    plain = {"tp": (1,), "pp": (1,), "cp": (1,), "vpp": (1,), "ep": (1,), "etp": (1,)}
+    found = plan(LLAMA_3_8B, Job(4096, 64), load_cluster("8xa100-sxm-80"), name, best=200, **plain)
+    for each in found.best:
+        assert each.bill.violations == ()
+    kinds = {(each.layout.recompute, each.layout.recompute_layers) for each in found.best}
+    assert kinds <= {("none", 0), ("selective", 0), ("full", 32), ("full", 16), ("full", 8), ("full", 4)}
+
+
+def test_gradients_of_maxtext_stand_whole_since_their_norm_is_clipped() -> None:
+    """base.yml: gradient_clipping_threshold 1.0 and grad_dtype float32: 4 bytes of a parameter, over the shard."""
+    found = bill(LLAMA_3_8B, "8xh200-sxm", "maxtext", batch=64)
+    total = parameters(LLAMA_3_8B).total
+    assert isclose(items(found)["gradients"], 4 * total / 8)
+    assert isclose(found.memory.unsharded_state_bytes, 16 * total)
+    assert isclose(items(bill(LLAMA_3_8B, "8xh200-sxm", "maxtext", zero=0))["gradients"], 4 * total)
+
+
+def test_a_fix_names_a_few_values() -> None:
+    few = broken(bill(LLAMA_3_8B, "8xh200-sxm", "fsdp2", pp=8, batch=3))["LAY015"]
+    assert few.fix == "--batch 8 or 9 or 10"
+    assert broken(bill(LLAMA_3_8B, "8xh200-sxm", batch=62))["BAT001"].fix == "--batch 48 or 56 or 64 or 72"
+
+
 # --- bytes and buffers ----------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,9 @@ def test_a_node_type_has_the_figures_of_the_published_table(row: dict[str, str])
     if cluster(row["name"]).inside.name != "PCIe 4":
         assert one.domain == int(row["scaleup_domain"])
     assert one.price_per_hour == (float(row["price_usd_per_hour"]) if row["price_usd_per_hour"] else None)
+    assert one.host_bytes == (float(row["host_mem_gib"]) * 2**30 if row["host_mem_gib"] else None)
+    each = cluster(f"2x{row['name']}").host_bytes
+    assert each == (one.host_bytes / one.accelerators if one.host_bytes else None)
 
 
 @pytest.mark.parametrize("row", NODES, ids=[row["name"] for row in NODES])
@@ -123,7 +126,71 @@ def test_a_model_can_be_counted_on_every_kind_of_hardware(name: str) -> None:
     on = load_cluster(f"8x{name}")
     bill = count(load_model("llama-3.1-8b"), Job(4096, on.ranks), on, Layout(tp=2))
     assert 0 < bill.step.seconds < 1e5
-    assert all(f"{figure}: recalled, not read from its source" in bill.assumptions for figure in on.unverified)
+    used = [figure for figure in on.unverified if figure != "host bytes"]  # nothing is offloaded
+    assert all(f"{figure}: recalled, not read from its source" in bill.assumptions for figure in used)
+
+
+# ---- bridges
+
+
+BRIDGED = {"rtx3090": 2, "a100-pcie-40": 2, "a100-pcie-80": 2, "h100-pcie": 2, "h100-nvl": 2, "h200-nvl": 4, "mi210": 4}
+
+
+def test_cards_that_a_bridge_joins_have_pcie_inside_a_host_and_a_nic_between_hosts() -> None:
+    assert {name for name in accelerator_names() if "bridge" in cluster(name).inside.name} == set(BRIDGED)
+    for name, size in BRIDGED.items():
+        two = cluster(f"16x{name}")
+        assert two.spine is not None
+        assert (two.inside.size, two.outside.size, two.spine.size) == (size, 8, 16)
+        assert two.outside.name.startswith("PCIe") and two.spine.name == "Ethernet"
+        assert [level(ranks, 1, two) for ranks in (size, 8, 16)] == [two.inside.name, two.outside.name, "Ethernet"]
+        one = cluster(f"8x{name}")
+        assert (one.outside.name, one.outside.size, one.spine) == (two.outside.name, 8, None)
+
+
+@pytest.mark.parametrize(
+    ("bridged", "plain"), [("a100-pcie-80", "l40s"), ("h100-pcie", "rtxpro6000"), ("mi210", "l40s")]
+)
+def test_a_ring_through_a_host_is_as_fast_with_bridges_as_without(bridged: str, plain: str) -> None:
+    """What leaves a bridge shares one ring through the host, and 8 A100 PCIe cards reach 12.5 of 31.5 GB/s there.
+
+    Source: kernel tables of MooreThreads/SimuMax: all-reduce on 8 cards, 30 GB/s x 0.4176 = 12.53 GB/s.
+    """
+    assert group(8, 1, cluster(f"8x{bridged}")).pace == pytest.approx(group(8, 1, cluster(f"8x{plain}")).pace)
+    reached = 7 / 8 / group(8, 1, cluster("8xa100-pcie-80")).pace
+    assert reached == pytest.approx(12.53e9, rel=0.01)
+
+
+def test_eight_bridged_cards_do_not_talk_at_the_speed_of_a_nic() -> None:
+    job, at = Job(4096, 8, precision="bf16"), Layout(zero=3)
+    found = {name: count(load_model("llama-3.1-8b"), job, load_cluster(f"8x{name}"), at) for name in BRIDGED}
+    for name, bill in found.items():
+        (dp,) = bill.traffic
+        on = bill.cluster
+        assert dp.link == on.outside.name
+        assert dp.seconds == pytest.approx(dp.bytes / (0.4 * on.outside.bandwidth), rel=0.01), name
+    assert found["h100-pcie"].step.seconds < 4
+
+
+@pytest.mark.parametrize(
+    ("pp", "tp", "dp", "name"),
+    [(16, 1, 1, "NVLink4 bridge (pair)"), (4, 2, 2, "PCIe 5"), (8, 1, 2, "PCIe 5"), (2, 1, 8, "Ethernet")],
+)
+def test_pipeline_traffic_has_the_name_of_the_level_that_a_hop_crosses(pp: int, tp: int, dp: int, name: str) -> None:
+    at = Layout(pp=pp, tp=tp, dp_shard=dp)
+    bill = count(load_model("llama-3.1-8b"), Job(4096, 16), load_cluster("16xh100-pcie"), at)
+    assert [item.link for item in bill.traffic if item.axis == "pp"] == [name]
+
+
+def test_the_sum_of_a_tied_embedding_crosses_the_spine_between_its_ends() -> None:
+    """2 x 50,304 x 1,600 gradients in 4 bytes, over 1.5625 GB/s at 0.75 of it, and two latencies of 30 us."""
+    model, at = load_model("gpt2-xl"), Layout(pp=2, dp_shard=8, micro_batch=1)
+    (dp,) = [item for item in count(model, Job(1024, 8), load_cluster("16xh100-pcie"), at).traffic if item.axis == "dp"]
+    near = replace(load_cluster("16xh100-pcie"), spine=replace(load_cluster("16xh100-pcie").outside, size=16))
+    (other,) = [item for item in count(model, Job(1024, 8), near, at).traffic if item.axis == "dp"]
+    size = 4 * 50_304 * 1600
+    slow, fast = size / (12.5e9 / 8 * 0.75) + 30e-6, size / (63e9 * 0.2) + 9e-6
+    assert dp.seconds - other.seconds == pytest.approx(2 * (slow - fast))
 
 
 # ---- torus and mesh

@@ -243,6 +243,7 @@ def test_an_unknown_type_is_refused_with_a_near_one_and_a_way_out() -> None:
 
     (fault,) = faults(llama(model_type="qwen3-moe"))
     assert "qwen3_moe" in fault.fix
+    assert "qwen3_moe" in fault.rule and len(fault.rule) < 150
 
 
 def test_as_reads_an_unknown_type_as_a_family_and_says_so() -> None:

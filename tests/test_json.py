@@ -53,6 +53,7 @@ def test_a_bill_has_exactly_the_keys_of_its_description(capsys: pytest.CaptureFi
     assert list(bill["model"]["parameters"]) == ["total", "active", "embedding", "mtp"]
     assert list(bill["memory"]) == [
         "unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes",
+        "allocated_bytes", "reserved_bytes", "device_bytes",
         "verdict", "worst_rank", "items", "ranks",
     ]  # fmt: skip
     assert list(bill["step"]) == [

@@ -169,6 +169,25 @@ def test_a_third_level_is_a_spine_over_leaves(folder: Folder) -> None:
     assert folder.made(text.replace("ranks = 64", "ranks = 32")).spine is None  # one leaf has nothing above it
 
 
+def test_two_levels_of_bridged_cards_are_the_bridge_and_the_network(folder: Folder) -> None:
+    """What the file leaves out of its network is the catalogue's network's, not that of PCIe between the bridges."""
+    text = 'accelerator = "h100-pcie"\nranks = 16\n[[levels]]\nname = "NVLink"\nsize = 2\nbandwidth = "300 GB/s"\n'
+    text += '[[levels]]\nname = "RoCE"\nbandwidth = "100 Gb/s"\n'
+    made, usual = folder.made(text), cluster("16xh100-pcie")
+    assert usual.spine is not None
+    assert made.spine is None
+    assert (made.outside.share, made.outside.latency_seconds) == (usual.spine.share, usual.spine.latency_seconds)
+    whole = folder.made('accelerator = "h100-pcie"\nranks = 16')
+    assert (whole.inside, whole.outside, whole.spine) == (usual.inside, usual.outside, usual.spine)
+    assert "NVLink4 bridge (pair) and PCIe 5 and Ethernet" in whole.notes[0]
+
+
+def test_the_memory_of_the_host_is_an_accelerators_part(folder: Folder) -> None:
+    assert folder.made(H100).host_bytes is None
+    assert folder.made(f'host_bytes = "256 GiB"\n{H100}').host_bytes == 256 * 2**30
+    assert folder.said(f'host_bytes = "0 GiB"\n{H100}') == [("HW007", "host_bytes")]
+
+
 def test_one_level_joins_a_small_cluster(folder: Folder) -> None:
     only = 'accelerator = "rtx4090"\nranks = 4\n[[levels]]\nname = "PCIe"\nsize = 4\nbandwidth = "25 GB/s"\n'
     made = folder.made(only)

@@ -65,9 +65,9 @@ def test_an_optimizer_keeps_four_bytes_a_moment(name: str, megatron: float, fsdp
     assert recipe("fsdp2", optimizer=name).bytes_per_parameter == fsdp2
 
 
-@pytest.mark.parametrize("name", ["8", "12", "16", "18", "20", "22", "fsdp2"])
+@pytest.mark.parametrize("name", ["8", "12", "16", "18", "20", "22", "fsdp2", "maxtext"])
 def test_a_recipe_has_the_total_that_it_is_named_by(name: str) -> None:
-    assert recipe(bytes_per_parameter=name).bytes_per_parameter == (16 if name == "fsdp2" else int(name))
+    assert recipe(bytes_per_parameter=name).bytes_per_parameter == (16 if name in ("fsdp2", "maxtext") else int(name))
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,7 @@ def test_a_recipe_has_the_total_that_it_is_named_by(name: str) -> None:
         ("20", (2, 6, 12)),
         ("22", (2, 2, 18)),
         ("12", (4, 0, 8)),
+        ("maxtext", (4, 4, 8)),
         ("8", (2, 2, 4)),
         ("fsdp2", (4, 4, 8)),
     ],

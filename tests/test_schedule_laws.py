@@ -108,7 +108,7 @@ def test_a_folded_pipeline_has_both_ends_on_its_first_rank(name: str) -> None:
     stages = load(case).every
     assert [stage.head for stage in stages] == [1, 0, 0, 0]
     assert stages[0].ends[0].layers == 1
-    assert sum(stage.layer_count for stage in stages) == 80
+    assert sum(stage.differentiated for stage in stages) == 80
     assert "traffic.tied" not in {item.axis for item in count(LLAMA, JOB, ON, layout).traffic}
 
 

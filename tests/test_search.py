@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models import DEEPSEEK_V3, LLAMA_8B, LLAMA_70B, MIXTRAL
-from outlay import InputError, Job, Layout, count, load_cluster
+from outlay import InputError, Job, Layout, Model, count, load_cluster
 from outlay.bill import Loaded, load
 from outlay.layout.axes import ALONE
 from outlay.layout.case import Case
@@ -17,6 +17,7 @@ from outlay.layout.predicates import longest_stage, no_empty_chunk
 from outlay.layout.rules import rules_of
 from outlay.layout.stages import chunk_sizes
 from outlay.memory.peak import peak, peak_of
+from outlay.model.huggingface import read_config
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
@@ -27,12 +28,20 @@ from outlay.search.rows import legal_rows
 from outlay.search.space import Space, declare
 from outlay.step.total import step_seconds
 
-SMALL = (
+Question = tuple[Model, str, int, int]
+SMALL: tuple[Question, ...] = (
     (LLAMA_8B, "8xa100-sxm-80", 2048, 24),
     (LLAMA_70B, "64xh100-sxm", 4096, 96),
     (MIXTRAL, "16xh100-sxm", 2048, 32),
     (DEEPSEEK_V3, "64xh200-sxm", 2048, 64),
 )
+HYBRID = read_config({
+    "model_type": "nemotron_h", "vocab_size": 32000, "hidden_size": 2048, "num_attention_heads": 16,
+    "intermediate_size": 8192, "mamba_num_heads": 64, "hybrid_override_pattern": "M-M*-M-M",
+})  # fmt: skip
+STATES = read_config({"model_type": "mamba2", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 8,
+                      "num_heads": 64, "head_dim": 64})  # fmt: skip
+RECURRENT: tuple[Question, ...] = ((HYBRID, "16xh100-sxm", 2048, 32), (STATES, "16xh100-sxm", 2048, 32))
 
 
 def some(random: np.random.Generator, values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
@@ -41,10 +50,10 @@ def some(random: np.random.Generator, values: tuple[Any, ...], most: int) -> tup
     return tuple(values[index] for index in kept)
 
 
-def small_space(seed: int) -> tuple[Case, Space]:
+def small_space(seed: int, questions: tuple[Question, ...] = SMALL) -> tuple[Case, Space]:
     """A random question, and a random narrow space of a few hundred combinations."""
     random = np.random.default_rng(seed)
-    model, on, seq, batch = SMALL[seed % len(SMALL)]
+    model, on, seq, batch = questions[seed % len(questions)]
     case, _ = asked(model, Job(seq, batch), load_cluster(on), "fsdp2" if seed % 5 == 4 else "megatron")
     space = declare(model, case.job, case.cluster, case.engine)
     lists = {name: (1, *some(random, values[1:], 1)) for name, values in space.degrees.items() if len(values) > 1}
@@ -103,7 +112,9 @@ def options(case: Case, space: Space) -> list[Layout]:
     parts = min(held, space.parts)
     shares = {part / space.parts for _, part in space.recompute if part}
     layers = {"none": {0}, "selective": {0}, "full": {ceil(share * parts - 1e-9) for share in shares}}
-    recompute = {(kind, ceil(count * held / parts)) for kind, _ in space.recompute for count in layers[kind]}
+    attends = any(part.kind in ("attention", "compressed") for part in case.model.parts)
+    kinds = [kind for kind, part in space.recompute if part or attends or (kind, 0) == space.recompute[0]]
+    recompute = {(kind, ceil(count * held / parts)) for kind in kinds for count in layers[kind]}
     shard = hybrid_shard(case)
     splits = at.dp_shard % shard == 0 and shard < at.dp_shard and shard * at.cp > 1
     copies = at.dp_shard // shard
@@ -131,9 +142,12 @@ def scalar(case: Case, layout: Layout) -> tuple[float, float]:
     return float(peak(at.stages, at.case)), float(step_seconds(at.stages, at.whole, at.case))
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_best_20_and_frontier_are_those_of_brute_force(seed: int) -> None:
-    case, space = small_space(seed)
+QUESTIONS = [*((seed, SMALL) for seed in range(50)), *((seed, RECURRENT) for seed in range(6))]
+
+
+@pytest.mark.parametrize(("seed", "questions"), QUESTIONS)
+def test_best_20_and_frontier_are_those_of_brute_force(seed: int, questions: tuple[Question, ...]) -> None:
+    case, space = small_space(seed, questions)
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, 20)
     every = [scalar(case, layout) for layout in combinations(case, space)]

@@ -19,6 +19,7 @@ from outlay.job import Beside, Packing
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import rows
 from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.model.quantised import Quantised
 from outlay.model.scan import Scan, Scores
 from outlay.quantities import unit_of
 from outlay.reading import check, field_units, formulas, function_of, is_quantity
@@ -88,6 +89,7 @@ case = dressed(AT.case)
 SPEED = dressed(rates(AT.case.cluster.accelerator, "bf16", 0, 1))
 ROWS = dressed(WORK)
 STAGES = dressed(AT.stages)
+PACKED = Quantised("proj", "T", "o", "hidden", trained=False, stored=0.5, largest="hidden")
 EXAMPLES: dict[str, Any] = {
     "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES,
     "job": case.job,
@@ -100,6 +102,7 @@ EXAMPLES: dict[str, Any] = {
     "linears": tuple(row for row in ROWS if isinstance(row, Linear)),
     "tables": tuple(row for row in ROWS if isinstance(row, Pointwise)),
     "others": tuple(row for row in ROWS if not isinstance(row, Linear | Pointwise)),
+    "packed": (dressed(PACKED),), "replicas": case.dense_replicas,
 }  # fmt: skip
 OWNERS: dict[str, Any] = {
     "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
@@ -108,7 +111,7 @@ OWNERS: dict[str, Any] = {
     "Scores": Scores("scores", "T", "q"), "Scan": Scan("scan", "T", "q", "hidden", "q"),
     "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard,
     "DeepGroup": DeepGroup(8, 8, case.cluster), "Replicas": case.dense_replicas,
-    "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
+    "Quantised": dressed(PACKED), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
 OWN = {"outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8}}
 

@@ -19,6 +19,7 @@ from outlay.validate import predict as module
 from outlay.validate.predict import memory_at, source_flops
 from outlay.validate.question import question_of
 from outlay.validate.read import Run, Skip, read
+from outlay.validate.report import markdown
 from outlay.validate.summary import summarise
 from outlay.validate.table import accelerator_of, source_of, sources
 from outlay.validate.words import (
@@ -694,3 +695,13 @@ def test_a_short_comparison_writes_no_progress() -> None:
 )
 def test_how_context_parallel_ranks_exchange_is_read_from_megatrons_flag(remark: str, kind: str) -> None:
     assert context_kind_of(remark) == kind
+
+
+def test_a_page_has_a_row_for_each_source_and_each_reason(tmp_path: Path) -> None:
+    found = compare_files([OWN])
+    page = markdown(found)
+    sources = {row.source for row in found.rows if row.step_time_error is not None}
+
+    assert page[0].startswith(f"{len(found.compared)} of {len(found.rows)} rows compared")
+    assert all(any(line.startswith(f"| {source} |") for line in page) for source in sources)
+    assert all(line.count("|") == 9 for line in page if line.startswith("| ") and "% |" in line)

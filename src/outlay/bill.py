@@ -16,13 +16,14 @@ from .layer import model_costs
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.complete import complete, flag
-from .layout.nearest import legal_values, nearest_layouts
+from .layout.nearest import few, legal_values, nearest_layouts
 from .layout.predicates import split_fits
 from .layout.recipe_rules import contradictions
 from .layout.rules import Rule, rules_of
 from .layout.stages import candidates, chunk_sizes, every_stage, whole
-from .layout.training_rules import untrainable
+from .layout.training_rules import unaccompanied, untrainable
 from .memory.activations import recomputed_share
+from .memory.hosted import hosted, unhosted
 from .memory.peak import Stages
 from .model.model import Model
 from .rampup import Ramp, ramp_of
@@ -117,6 +118,7 @@ def case_of(
     driver = engine if isinstance(engine, Engine) else find_engine(engine)
     full_job, full_layout, assumptions = complete(model, job, cluster, layout, driver)
     wrong = [*contradictions(full_job, driver), *untrainable(model, full_job, kernel_set(driver.kernels))]
+    wrong += unaccompanied(full_job, cluster)
     if wrong:
         raise InputError(*wrong)
     recipe = recipe_of(full_job, driver, cluster.accelerator)
@@ -149,9 +151,10 @@ def countable(case: Case) -> Case:
 def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str = "megatron") -> Bill:
     """The bill of one layout; rules that it breaks stand in `violations`. Raises InputError for values out of range."""
     case, assumptions = case_of(model, job, cluster, layout, engine)
-    violations = violations_of(case)
     counted = countable(case)
     loaded = load(counted)
+    held = float(hosted(loaded.stages, counted))
+    violations = (*violations_of(case), *_unhosted(held, case))
     owned = parameters(model)
     memory = memory_of(loaded.stages, loaded.every, counted, not violations)
     step = step_of(loaded)
@@ -169,7 +172,7 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
         traffic=traffic_of(loaded.stages, counted),
         binds=binds_of(memory, step),
         violations=violations,
-        assumptions=(*assumptions, *remarks(case)),
+        assumptions=(*assumptions, *remarks(case, held)),
         conventions=conventions_of(case),
         rampup=None if violations else ramp_of(loaded.stages, loaded.whole, counted),
     )
@@ -242,11 +245,18 @@ def violations_of(case: Case) -> tuple[Violation, ...]:
     return tuple(_violation(rule, case, nearest) for rule in broken)
 
 
+def _unhosted(held: float, case: Case) -> tuple[Violation, ...]:
+    """The rule of the host's memory, which needs the stages, where it is broken."""
+    fault = unhosted(held, case)
+    return (Violation(fault.code, fault.what, fault.rule, fault.got, fault.fix, (), ()),) if fault else ()
+
+
 def _violation(rule: Rule, case: Case, nearest: tuple[str, ...]) -> Violation:
-    values = _spelled(legal_values(rule, case))
-    pasted = _spelled(legal_values(rule, case, also=("LAY001",))) or values  # those that still make this cluster
-    ways = [f"{flag(rule.axis)} {' or '.join(pasted)}"] if pasted else []
-    return Violation(rule.code, rule.what, rule.rule, rule.got(case), _fix(rule, case, ways, nearest), values, nearest)
+    values = legal_values(rule, case)
+    pasted = few(rule, case, legal_values(rule, case, also=("LAY001",)) or values)  # those that still make this cluster
+    ways = [f"{flag(rule.axis)} {' or '.join(_spelled(pasted))}"] if pasted else []
+    fix = _fix(rule, case, ways, nearest)
+    return Violation(rule.code, rule.what, rule.rule, rule.got(case), fix, _spelled(values), nearest)
 
 
 def _spelled(values: list[Any]) -> tuple[str, ...]:

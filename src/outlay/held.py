@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from .formula import minimum
+from .formula import minimum, where
 from .layer import LayerCosts
 from .quantities import Bytes, Count, Params, Seconds
 
@@ -22,9 +22,9 @@ class Held:
         return minimum(self.layers, 1)
 
 
-def held_layers(held: Held) -> Count:
-    """Layers of one kind."""
-    return held.layers
+def held_differentiated(held: Held) -> Count:
+    """Layers of one kind, where a backward pass runs through them."""
+    return where(held.costs.differentiated, held.layers, 0)
 
 
 def held_dense(held: Held) -> Params:
@@ -35,11 +35,6 @@ def held_dense(held: Held) -> Params:
 def held_experts(held: Held) -> Params:
     """Expert parameters, of the layers of one kind."""
     return held.layers * held.costs.expert_parameters
-
-
-def held_frozen(held: Held, kind: str) -> Params:
-    """Frozen parameters, dense or expert, of the layers of one kind."""
-    return held.layers * held.costs.owned(kind).frozen
 
 
 def held_frozen_bytes(held: Held, kind: str) -> Bytes:
@@ -62,10 +57,16 @@ def held_orthogonalised(held: Held, kind: str) -> Seconds:
     return held.layers * held.costs.owned(kind).orthogonalised
 
 
-def held_block(held: Held) -> Params:
-    """Parameters of one layer, where the stage has such layers."""
+def held_block(held: Held, weight: Bytes) -> Bytes:
+    """Gathered weights of one layer, where the stage has such layers: frozen ones as they are kept."""
     trained: Params = held.costs.dense_parameters + held.costs.expert_parameters
-    return held.some * (trained + held.costs.dense.frozen + held.costs.expert.frozen)
+    frozen: Bytes = held.costs.dense.frozen_bytes + held.costs.expert.frozen_bytes
+    return held.some * (weight * trained + frozen)
+
+
+def held_dequantised(held: Held) -> Bytes:
+    """The largest frozen matrix of one layer that is dequantised before each use."""
+    return held.costs.dequantised
 
 
 def held_kept(held: Held) -> Bytes:
@@ -95,7 +96,8 @@ def held_core_tape(held: Held) -> Bytes:
 
 def held_backward(held: Held) -> Bytes:
     """Gradients of values in the backward pass of one layer, its output's among them, where there are such layers."""
-    return held.some * (held.costs.entry + held.costs.backward)
+    gradients: Bytes = held.costs.entry + held.costs.backward
+    return where(held.costs.differentiated, held.some * gradients, 0)
 
 
 def held_entry_of_one(held: Held) -> Bytes:

@@ -6,7 +6,7 @@ from typing import Literal
 from .layout.case import Case
 from .memory.activations import activation_bytes
 from .memory.moments import head_moment, layer_moment
-from .memory.peak import Stages, buffer_bytes, held_activations, held_state, peak, peak_of
+from .memory.peak import Stages, allocated_bytes, buffer_bytes, held_activations, held_state, peak, peak_of
 from .memory.states import beside_bytes, fresh_bytes
 from .reading import parts
 from .stage import StageCosts
@@ -56,6 +56,9 @@ class Memory:
     state_bytes: float
     activation_bytes: float
     peak_bytes: float
+    allocated_bytes: float  # of it, what tensors hold: torch's max_memory_allocated
+    reserved_bytes: float  # and what the allocator keeps: max_memory_reserved
+    device_bytes: float  # and all else on the card, with the driver's context: nvidia-smi
     peak_band_bytes: tuple[float, float]
     capacity_bytes: float
     usable_bytes: float
@@ -148,12 +151,16 @@ def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: 
     impossible = float(resident / (case.cluster.ranks * usable)) if usable > 0 else float("inf")
     named = {item.name: item.value for item in items}
     held = parts(held_state, stage, case)
+    allocated = float(allocated_bytes(stage, case))
     alike = int(case.layout.tp * case.layout.cp * case.layout.dp)
     return Memory(
         unsharded_state_bytes=float(undivided),
         state_bytes=float(held["weights"] + held["gradients"] + held["optimizer"]),
         activation_bytes=named["activations"],
         peak_bytes=float(peak(stages, case)),
+        allocated_bytes=allocated,
+        reserved_bytes=allocated * (1 + case.engine.slack_share),
+        device_bytes=float(peak(stages, case)) + accelerator.context_bytes,
         peak_band_bytes=(low, high),
         capacity_bytes=accelerator.memory_bytes,
         usable_bytes=usable,

@@ -137,8 +137,7 @@ def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
         hops = float(case.schedule.hops(layout.pp, layout.vpp, case.micro_batches))
         size, one = float(pipeline_bytes(case)), float(message_seconds(case))
         alone = one * 2 * layout.vpp * float(case.micro_batches)
-        link = case.cluster.inside.name if stride < case.cluster.inside.size else case.cluster.outside.name
-        found.append(TrafficItem("pp", size, alone, one * hops, link, "tokens"))
+        found.append(TrafficItem("pp", size, alone, one * hops, level(2, stride, case.cluster), "tokens"))
     experts = case.model.experts > 0
     tied = float(tied_bytes(case)) > 0
     if layout.replicas > 1 or (experts and layout.edp > 1) or tied:

@@ -17,7 +17,7 @@ from .engines.recipe import (
     touched_bytes_of,
     weight_bytes_of,
 )
-from .engines.tables import frozen_bytes, optimizer, precision, types
+from .engines.tables import frozen_format, optimizer, precision, types
 from .formula import where
 from .model.trained import Training, named_targets
 from .quantities import Bytes, Tokens
@@ -84,7 +84,7 @@ class Job:
     "what updates the weights; adam is AdamW too"
     galore_rank: Annotated[int, AtLeast(1)] = 128
     "rank that galore projects matrices to"
-    bytes_per_parameter: Literal["8", "12", "16", "18", "20", "22", "fsdp2", "derived"] = AUTO
+    bytes_per_parameter: Literal["8", "12", "16", "18", "20", "22", "fsdp2", "maxtext", "derived"] = AUTO
     "bytes a parameter of state with adam; default: derived from the optimizer, the precision and the engine's types"
     master_dtype: Literal["fp32", "bf16", "fp16", "remainder", "none"] = AUTO
     "type of the optimizer's own weights; remainder: the 16 bits that bf16 lacks; none: no weights of its own"
@@ -110,8 +110,8 @@ class Job:
     "matrices with an adapter: attention, feed_forward, scan, experts, or names such as q_proj,v_proj"
     frozen: tuple[str, ...] = ()
     "parts that are not trained: embedding, head, layers, norms, router, experts, feed_forward, attention, extra"
-    frozen_format: Literal["16bit", "fp8", "int8", "nf4", "nf4_double"] = AUTO
-    "how frozen matrices of layers are kept; nf4_double also quantises the scales; default: that for qlora, else 16bit"
+    frozen_format: Literal["32bit", "16bit", "fp8", "int8", "nf4", "nf4_double"] = AUTO
+    "how frozen matrices of layers are kept; nf4_double, the default of qlora, also quantises scales; else as weights"
     beside: tuple[Beside, ...] = ()
     "other models on the same accelerators, MODEL:ROLE[:RANKS], ROLE reference, reward, teacher, inference or critic"
     packing: Packing | None = None
@@ -152,6 +152,19 @@ class Job:
     def fixed(self) -> bool:
         """Whether `bytes_per_parameter` names a recipe, with Adam, and so fixes all state."""
         return self.bytes_per_parameter not in (AUTO, "derived")
+
+
+def usual_format(job: Job) -> str:
+    """How frozen matrices are kept where the job does not say: in 4 bit for qlora, else as the run's weights."""
+    if job.adapter == "qlora":
+        return "nf4_double"
+    return "32bit" if precision(job.precision).weights == "fp32" else "16bit"
+
+
+def dequantised_of(job: Job) -> float:
+    """Bytes a value of frozen matrices that are changed into the type of the multiplies before each use, else 0."""
+    kept, how = frozen_format(job.frozen_format or usual_format(job)), precision(job.precision)
+    return 0 if kept.bytes == BYTES[how.weights] or kept.number == how.number else kept.bytes
 
 
 def named_types(job: Job, engine: Engine) -> Types:
@@ -196,13 +209,15 @@ def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
     reduced, gathered = wire_of(job, engine)
     quantised = gathered == "fp8"
     usual = settled(named_types(job, engine), "bf16")
+    copies = 0 if job.fixed else copies_of(how, engine.kernels, accelerator.fp4_flops > 0, quantised)
+    kept_frozen = frozen_format(job.frozen_format or usual_format(job))
     return Recipe(
         name=job.bytes_per_parameter if job.fixed else rule.name,
         weights=weight,
         gradients=BYTES[kept.gradients] + kept.more_gradients,
         master=master + kept.more_optimizer,
         moments=moments_of(rule, kept, weights, job.galore_rank),
-        copies=0 if job.fixed else copies_of(how, engine.kernels, accelerator.fp4_flops > 0, quantised),
+        copies=copies,
         spares=BYTES[how.weights] - how.saved_input_bytes if engine.kernels in how.kernels else 0,
         output_again=how.output_again if engine.kernels in how.kernels else 0,
         gathered=how.gathers if quantised else BYTES[gathered],
@@ -210,7 +225,9 @@ def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
         reduced=BYTES[reduced],
         orthogonal=BYTES["bf16"] if rule.steps else 0,
         steps=rule.steps,
-        frozen=frozen_bytes(job.frozen_format or "16bit"),
+        frozen=kept_frozen.bytes,
+        frozen_rest=BYTES[how.weights],
+        frozen_copies=0 if job.fixed or kept_frozen.bytes < BYTES[how.weights] else copies,
         touched=touched_bytes_of(kept, weights),
         adam_touched=touched_bytes_of(usual, "bf16") + 2 * moments_of(optimizer("adam"), usual, "bf16", 0).vector,
     )

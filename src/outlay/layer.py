@@ -5,6 +5,7 @@ the micro-batch and sp alone, so a search computes it once for each distinct com
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates, rates
@@ -12,17 +13,19 @@ from .engines.engine import Engine, KernelSet
 from .engines.recipe import Recipe
 from .engines.tables import kernel_set
 from .formula import maximum
-from .job import Job, recipe_of
+from .job import Job, dequantised_of, recipe_of
 from .layout.axes import Layout
 from .layout.sizes import sizes
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Model
 from .model.operations import Attention, Linear, Move, Pointwise, Row, Sizes
-from .model.trained import trained_rows
-from .quantities import Bytes, Params, Seconds
+from .model.quantised import Quantised
+from .model.trained import differentiated, trained_rows
+from .quantities import Bytes, Flag, Params, Seconds
 from .sums import (
     AXES,
     is_expert,
+    largest_dequantised,
     split_moves,
     sum_backward_workspace,
     sum_forward,
@@ -59,8 +62,7 @@ class Exchange:
 class Owned:
     """What the parameters of one layer on one rank cost by their shape, dense ones or experts."""
 
-    frozen: Params
-    frozen_bytes: Bytes  # of those weights
+    frozen_bytes: Bytes  # of frozen weights
     copies: Bytes  # quantised weights
     moments: Bytes  # of the optimizer
     orthogonalised: Seconds
@@ -78,7 +80,9 @@ class LayerCosts:
     kept_selective: Bytes  # the tape where the attention core is recomputed
     workspace: Bytes  # held for a moment beyond the tape: the loss
     backward: Bytes  # gradients of values that its backward pass holds for a moment
-    shapes: Params  # values of one matrix of each shape
+    shapes: Params  # values of one trained matrix of each shape
+    dequantised: Bytes  # the largest frozen matrix that is dequantised before each use
+    differentiated: Flag  # whether a backward pass runs through it
     forward: Seconds
     core_forward: Seconds  # the part that selective recompute runs again
     input_gradient: Seconds
@@ -125,12 +129,21 @@ def entry_bytes(here: Sizes) -> Bytes:
 
 
 def _exchange(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
+    back = passed_back(moves)
     return Exchange(
         forward=sum_time_forward(moves, here, cluster),
-        backward=sum_time_backward(moves, here, cluster),
+        backward=sum_time_backward(back, here, cluster),
         sent_forward=sum_sent_forward(moves, here),
-        sent_backward=sum_sent_backward(moves, here),
+        sent_backward=sum_sent_backward(back, here),
     )
+
+
+OneRow = TypeVar("OneRow", bound=Row)
+
+
+def passed_back(rows: tuple[OneRow, ...]) -> tuple[OneRow, ...]:
+    """The rows that a backward pass runs through."""
+    return tuple(row for row in rows if row.differentiated)
 
 
 def distinct(linears: tuple[Linear, ...]) -> tuple[Linear, ...]:
@@ -146,9 +159,8 @@ def owned(rows: tuple[Row, ...], here: Sizes, speed: Rates, recipe: Recipe) -> O
     others = tuple(row for row in rows if not isinstance(row, Linear | Pointwise))
     matrices = tuple(row for row in still if isinstance(row, Linear))
     return Owned(
-        frozen=sum_parameters(still, here),
-        frozen_bytes=sum_frozen(still, matrices, here, recipe.frozen),
-        copies=recipe.copies * sum_matrices(linears, here),
+        frozen_bytes=sum_frozen(still, matrices, here, recipe.frozen, recipe.frozen_rest),
+        copies=recipe.copies * sum_matrices(linears, here) + recipe.frozen_copies * sum_matrices(matrices, here),
         moments=sum_moments(linears, tables, others, here, recipe.moments),
         orthogonalised=sum_orthogonalised(linears, here, recipe.steps, speed),
     )
@@ -159,9 +171,11 @@ def layer_costs(
 ) -> LayerCosts:
     """Every field is a sum over rows."""
     work, moves = split_moves(all_rows)
+    back = passed_back(work)
     core = tuple(row for row in work if isinstance(row, Attention))
     dense, experts = (tuple(row for row in work if is_expert(row) is which) for which in (False, True))
-    linears = tuple(row for row in work if isinstance(row, Linear))
+    linears = tuple(row for row in back if isinstance(row, Linear) and row.trained)
+    packed = tuple(row for row in work if isinstance(row, Quantised))
     spared = sum_spared(linears, here, recipe.spares, recipe.output_again)
     return LayerCosts(
         name=name,
@@ -170,17 +184,19 @@ def layer_costs(
         dense=owned(dense, here, speed, recipe),
         expert=owned(experts, here, speed, recipe),
         entry=entry_bytes(here),
-        kept=sum_kept(work, here) - spared,
-        kept_selective=sum_kept_selective(work, here) - spared,
+        kept=sum_kept(back, here) - spared,
+        kept_selective=sum_kept_selective(back, here) - spared,
         workspace=sum_workspace(work, here),
-        backward=sum_backward_workspace(work, here),
+        backward=sum_backward_workspace(back, here),
         shapes=sum_shapes(distinct(linears), here),
+        dequantised=largest_dequantised(packed, here),
+        differentiated=len(back) > 0,
         forward=sum_forward(work, here, speed),
-        core_forward=sum_forward(core, here, speed),
-        input_gradient=sum_input_gradient(work, here, speed),
-        weight_gradient=sum_weight_gradient(work, here, speed),
+        core_forward=sum_forward(passed_back(core), here, speed),
+        input_gradient=sum_input_gradient(back, here, speed),
+        weight_gradient=sum_weight_gradient(back, here, speed),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
-        context_backward=context_backward(moves["cp"], core, here, speed, cluster),
+        context_backward=context_backward(passed_back(moves["cp"]), core, here, speed, cluster),
         **{axis: _exchange(moves[axis], here, cluster) for axis in AXES},
     )
 
@@ -198,8 +214,15 @@ def inventory(model: Model, job: Job, kernels: KernelSet) -> dict[str, tuple[Row
     """The rows of every kind of layer, and of the two ends, with those of adapters."""
     found = {block.name: rows(model, block, kernels) for block in model.blocks}
     found |= {"embedding": embedding_rows(model, kernels), "head": head_rows(model, kernels)}
-    gated = {block.name: all(getattr(part, "gated", True) for part in block.parts) for block in model.blocks}
-    return {name: trained_rows(name, them, job.training, gated.get(name, True)) for name, them in found.items()}
+    if job.training.whole:
+        return found
+    stored = dequantised_of(job)
+    return differentiated(
+        {
+            block.name: trained_rows(block, found[block.name], job.training, model.tied, stored)
+            for block in (*model.blocks, *model.ends)
+        }
+    )
 
 
 def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine) -> ModelCosts:

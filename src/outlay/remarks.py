@@ -1,25 +1,18 @@
 """What a bill says beside its figures: what is trained, what else is on the accelerators, what is recalled."""
 
 from .cluster.accelerator import Cluster
+from .engines.tables import kernel_set
 from .job import Job
 from .layout.case import Case
-from .quantities import GB
+from .layout.training_rules import matched_targets, matrices
+from .memory.hosted import hosting
+from .model.trained import TARGETS
 from .undivided import state_of
 
 
-def remarks(case: Case) -> tuple[str, ...]:
-    """Everything of a case that a reader of its figures must know."""
-    return (*_trained(case), *_company(case.job), *_hosted(case), *_recalled(case.cluster))
-
-
-def _hosted(case: Case) -> tuple[str, ...]:
-    """What offload asks of the hosts, which is not checked."""
-    state = state_of(case.model, case.recipe, case.job)
-    kept = state.optimizer * case.layout.offload_optimizer + state.weights * case.layout.offload_parameters
-    if not kept:
-        return ()
-    share = kept / case.cluster.ranks / GB
-    return (f"offload: {share:,.0f} GB of host memory an accelerator, and the host has it (not checked)",)
+def remarks(case: Case, held: float) -> tuple[str, ...]:
+    """Everything of a case that a reader of its figures must know; `held` bytes of an accelerator stand on its host."""
+    return (*_trained(case), *_company(case.job), *hosting(held, case), *_recalled(case.cluster, held > 0))
 
 
 def _trained(case: Case) -> tuple[str, ...]:
@@ -31,8 +24,14 @@ def _trained(case: Case) -> tuple[str, ...]:
         f"{state.trained:,} of {state.parameters:,} parameters trained ({100 * state.trained / state.parameters:.4f} %)"
     )
     if case.job.adapter == "none":
-        return (f"{share}; frozen: {', '.join(case.job.frozen)}",)
-    return (f"{share}: {case.job.adapter}, rank {case.job.adapter_rank}, on {', '.join(case.job.adapter_targets)}",)
+        shared = case.model.tied and not case.job.training.table
+        table = "; embedding and head share a table, which is frozen" if shared else ""
+        return (f"{share}; frozen: {', '.join(case.job.frozen)}{table}",)
+    kernels = kernel_set(case.engine.kernels)
+    on = ", ".join(matched_targets(case.model, case.job, kernels))
+    left = {*TARGETS["experts"]} & matrices(case.model, kernels) - case.job.training.targets
+    experts = "; experts have none (--targets experts)" if left else ""
+    return (f"{share}: {case.job.adapter}, rank {case.job.adapter_rank}, on {on}{experts}",)
 
 
 def _company(job: Job) -> tuple[str, ...]:
@@ -49,6 +48,7 @@ def _company(job: Job) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _recalled(cluster: Cluster) -> tuple[str, ...]:
+def _recalled(cluster: Cluster, hosted: bool) -> tuple[str, ...]:
     """Figures of the cluster that no source was read for, and those that were taken from elsewhere."""
-    return (*(f"{figure}: recalled, not read from its source" for figure in cluster.unverified), *cluster.notes)
+    used = [figure for figure in cluster.unverified if hosted or figure != "host bytes"]
+    return (*(f"{figure}: recalled, not read from its source" for figure in used), *cluster.notes)

@@ -18,18 +18,18 @@ from .held import (
     held_core,
     held_core_tape,
     held_dense,
+    held_dequantised,
+    held_differentiated,
     held_entry,
     held_entry_of_one,
     held_expert_backward,
     held_expert_forward,
     held_experts,
     held_forward,
-    held_frozen,
     held_frozen_bytes,
     held_gradients,
     held_kept,
     held_kept_selective,
-    held_layers,
     held_moments,
     held_orthogonalised,
     held_shapes,
@@ -61,9 +61,9 @@ class StageCosts:
         return self.layers + self.ends
 
     @cached_property
-    def layer_count(self) -> Count:
-        """Layers of the stage, of all kinds."""
-        return total(each(held_layers, self.layers))
+    def differentiated(self) -> Count:
+        """Layers of the stage that a backward pass runs through, of all kinds."""
+        return total(each(held_differentiated, self.layers))
 
     @cached_property
     def dense_parameters(self) -> Params:
@@ -75,19 +75,31 @@ class StageCosts:
         """Trained expert parameters of the stage."""
         return total(each(held_experts, self.parts))
 
-    def frozen(self, kind: str) -> Params:
-        """Frozen parameters, dense or expert."""
-        return total(each(held_frozen, self.parts, kind))
-
     def frozen_bytes(self, kind: str) -> Bytes:
         """Bytes of frozen weights, dense or expert."""
         return total(each(held_frozen_bytes, self.parts, kind))
 
     @cached_property
-    def every_parameter(self) -> Params:
-        """All parameters of the stage, trained or frozen."""
+    def end_frozen_bytes(self) -> Bytes:
+        """Bytes of frozen weights of the ends on the stage."""
+        return total(each(held_frozen_bytes, self.ends, "dense"))
+
+    def once(self, ends_stay: bool = False) -> tuple[Held, ...]:
+        """Parts whose weights are read once a micro-batch: no backward pass runs through them.
+
+        `ends_stay`: the ends stay gathered through a micro-batch, so that they are among these.
+        """
+        staying = self.ends if ends_stay else tuple(end for end in self.ends if not end.costs.differentiated)
+        return *(held for held in self.layers if not held.costs.differentiated), *staying
+
+    def read_once(self, kind: str) -> Bytes:
+        """Bytes of frozen weights that no backward pass reads, dense or expert."""
+        return total(each(held_frozen_bytes, self.once(), kind))
+
+    def whole_bytes(self, weight: Bytes) -> Bytes:
+        """All weights of the stage gathered: `weight` a trained parameter, frozen ones as they are kept."""
         trained: Params = self.dense_parameters + self.expert_parameters
-        return trained + self.frozen("dense") + self.frozen("expert")
+        return weight * trained + self.frozen_bytes("dense") + self.frozen_bytes("expert")
 
     def copies(self, kind: str) -> Bytes:
         """Quantised copies of weights, dense or expert."""
@@ -103,13 +115,17 @@ class StageCosts:
 
     @cached_property
     def end_parameters(self) -> Params:
-        """Parameters of the ends on the stage, trained or frozen."""
-        return total(each(held_dense, self.ends)) + total(each(held_frozen, self.ends, "dense"))
+        """Trained parameters of the ends on the stage."""
+        return total(each(held_dense, self.ends))
+
+    def block_bytes(self, weight: Bytes) -> Bytes:
+        """The largest layer of the stage gathered: `weight` a trained parameter, frozen ones as they are kept."""
+        return maximum(each(held_block, self.layers, weight))
 
     @cached_property
-    def block_parameters(self) -> Params:
-        """Parameters of the largest layer of the stage."""
-        return maximum(each(held_block, self.layers))
+    def dequantised(self) -> Bytes:
+        """The largest frozen matrix of any kind of layer that is dequantised before each use: one at a time."""
+        return maximum(each(held_dequantised, self.parts))
 
     @cached_property
     def kept(self) -> Bytes:

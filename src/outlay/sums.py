@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates
 from .engines.recipe import Moments
-from .formula import each, total
+from .formula import each, maximum, total
 from .model.operations import Linear, Move, Pointwise, Row, Sizes
+from .model.quantised import Quantised
 from .model.weights import (
     inner_values,
     input_spared,
@@ -19,7 +20,6 @@ from .model.weights import (
 from .quantities import Bytes, Count, Flops, Params, Seconds
 
 AXES = ("tp", "cp", "ep", "etp")
-FROZEN: Bytes = 2  # of a frozen weight that is not quantised
 
 
 def is_expert(row: Row) -> bool:
@@ -42,10 +42,15 @@ def sum_parameters(rows: tuple[Row, ...], here: Sizes) -> Params:
     return total(each(Row.parameters, rows, here))
 
 
-def sum_frozen(rows: tuple[Row, ...], linears: tuple[Linear, ...], here: Sizes, matrix: Bytes) -> Bytes:
-    """Bytes of frozen weights: matrices inside layers in their format, all else in 16 bit."""
+def sum_frozen(rows: tuple[Row, ...], linears: tuple[Linear, ...], here: Sizes, matrix: Bytes, rest: Bytes) -> Bytes:
+    """Bytes of frozen weights: matrices inside layers in their format, all else in the type of the run's weights."""
     matrices: Params = sum_matrices(linears, here)
-    return matrix * matrices + FROZEN * (sum_parameters(rows, here) - matrices)
+    return matrix * matrices + rest * (sum_parameters(rows, here) - matrices)
+
+
+def largest_dequantised(packed: tuple[Quantised, ...], here: Sizes) -> Bytes:
+    """The largest frozen matrix of a layer that is dequantised before each use."""
+    return maximum(each(Quantised.one_dequantised, packed, here), none=0)
 
 
 def sum_matrices(linears: tuple[Linear, ...], here: Sizes) -> Params:

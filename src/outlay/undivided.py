@@ -8,7 +8,7 @@ from .cluster.efficiency import Rates
 from .engines.recipe import Recipe
 from .engines.tables import engine, kernel_set
 from .job import Job
-from .layer import inventory, owned, unpadded
+from .layer import inventory, owned, passed_back, unpadded
 from .layout.axes import ALONE
 from .layout.sizes import sizes
 from .layout.stages import whole
@@ -152,16 +152,23 @@ def sequence_flops(model: Model, job: Job) -> float:
 
 
 def backward_flops(model: Model, job: Job) -> float:
-    """Model FLOPs of one sequence's backward pass: twice the forward pass, less what frozen matrices do not need."""
+    """Model FLOPs of one sequence's backward pass: twice the forward pass, less what frozen matrices do not need.
+
+    None below the first trained weight.
+    """
     alike = replace(job, expert_imbalance=1)
-    return sum(count * float(sum_flops_back(work, here)) for count, work, here in _sections(model, alike))
+    return sum(count * float(sum_flops_back(passed_back(work), here)) for count, work, here in _sections(model, alike))
 
 
 def layer_flops(model: Model, job: Job) -> tuple[float, float]:
-    """FLOPs of one sequence's forward pass through all layers, and of the attention cores among them."""
+    """FLOPs of one sequence's forward pass through all layers, and of the attention cores among them.
+
+    Layers that no backward pass runs through are left out: they are never computed again.
+    """
     layers = cores = 0.0
     sections = list(_sections(model, replace(job, expert_imbalance=1)))
-    for count, work, here in sections[: len(model.blocks)]:
+    for count, every, here in sections[: len(model.blocks)]:
+        work = passed_back(every)
         layers += count * float(sum_flops(work, here))
         cores += count * float(sum_flops(tuple(row for row in work if isinstance(row, Attention)), here))
     return layers, cores

@@ -7,14 +7,13 @@ from torch import Tensor, nn
 
 from outlay.engines.tables import engine, kernel_set
 from outlay.job import Job
+from outlay.layer import inventory, passed_back
 from outlay.layout.axes import ALONE
 from outlay.layout.sizes import sizes
 from outlay.model import model as ours
-from outlay.model.blocks import rows
 from outlay.model.operations import Row
-from outlay.model.trained import trained_rows
 from outlay.sums import split_moves, sum_kept, sum_parameters
-from test_tapes import SHAPES, block_pass, llama_block
+from test_tapes import SHAPES, Kept, block_pass, llama_block
 
 HEADS, KV_HEADS, WIDTH, RANK = 8, 2, 384, 8
 NAMES = {
@@ -58,8 +57,8 @@ def counted(shape: tuple[int, int, int], job: Job) -> tuple[float, float]:
     model = ours.Model("block", "block", hidden, 100, (block,), (0,))
     kernels = kernel_set("pytorch")
     here = sizes(model, block, job, ALONE, engine("fsdp2"), kernels)
-    work: tuple[Row, ...] = split_moves(trained_rows("layer", rows(model, block, kernels), job.training))[0]
-    kept = batch * sum_kept(work, here)
+    work: tuple[Row, ...] = split_moves(inventory(model, job, kernels)[block.name])[0]
+    kept = batch * sum_kept(passed_back(work), here)
     return float(kept), float(sum_parameters(tuple(row for row in work if row.trained), here))
 
 
@@ -83,6 +82,22 @@ def test_a_frozen_layer_keeps_no_input_of_a_matrix(bf16: None, shape: tuple[int,
 
     assert trained == 0
     assert block_pass(frozen_block(shape[2], ()), shape) == kept
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_frozen_trunk_keeps_nothing_and_the_head_behind_it_is_trained(
+    bf16: None, shape: tuple[int, int, int]
+) -> None:
+    batch, tokens, hidden = shape
+    trunk, head = frozen_block(hidden, ()), nn.Linear(hidden, 64, bias=False, dtype=torch.bfloat16)
+    hooked = Kept(trunk)
+    with hooked.hooks:
+        out = trunk(torch.randn(batch, tokens, hidden, dtype=torch.bfloat16))
+    head(out).float().sum().backward()
+
+    kept, trained = counted(shape, Job(tokens, 1, precision="bf16", frozen=("embedding", "layers")))
+    assert head.weight.grad is not None and trained == 0
+    assert hooked.bytes == kept == 0
 
 
 def test_a_frozen_layer_passes_its_gradient_on(bf16: None) -> None:

@@ -78,6 +78,17 @@ DRAWN = (
     Flag("force", ("--force",), "write over files that exist", switch=True),
 )
 
+RECOMPUTED = (
+    Flag("budget", ("--budget",), "memory for the tapes of one accelerator: 40GiB; default: what the layout leaves"),
+    Flag(
+        "modules",
+        ("--modules",),
+        "Megatron's modules beside the best: core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts",
+    ),
+    Flag("svg", ("--svg",), "write the curve to a file; - is standard output", dash=True),
+    Flag("force", ("--force",), "write over files that exist", switch=True),
+)
+
 
 def _none() -> tuple[Flag, ...]:
     return ()
@@ -93,6 +104,14 @@ def _plan() -> tuple[Flag, ...]:
 
 def _draw() -> tuple[Flag, ...]:
     return (AMOUNTS[1], *DRAWN, *question_flags())
+
+
+def _recompute() -> tuple[Flag, ...]:
+    return (*RECOMPUTED, *question_flags())
+
+
+def _validating() -> tuple[Flag, ...]:
+    return (Flag("markdown", ("--markdown",), "print tables for a page: by source and by accelerator", switch=True),)
 
 
 def _hardware() -> tuple[Flag, ...]:
@@ -124,6 +143,13 @@ COMMANDS = (
         "counting",
         (MODEL,),
         question_flags,
+    ),
+    Command(
+        "recompute",
+        "The best recompute of a layout: which operations of which layers run again, and what it costs.",
+        "recompute",
+        (MODEL,),
+        _recompute,
     ),
     Command(
         "plan",
@@ -170,9 +196,9 @@ COMMANDS = (
     ),
     Command(
         "schema",
-        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, validate).",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate).",
         "schemas",
-        (Positional("name", "bill, plan, job, layout, bubble, draw or validate"),),
+        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute or validate"),),
         _none,
     ),
     Command(
@@ -180,6 +206,6 @@ COMMANDS = (
         "Predicted against measured runs.",
         "validating",
         (Positional("files", "CSV files with the header of measured runs", many=True),),
-        _none,
+        _validating,
     ),
 )

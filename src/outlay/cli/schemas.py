@@ -5,7 +5,7 @@ from typing import Any
 from ..errors import Fault, InputError, nearest, quoted
 from .flags import Given
 
-INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "validate")
+INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "recompute", "validate")
 
 
 def schema(given: Given) -> int:

@@ -13,12 +13,13 @@ def validate(given: Given) -> int:
     from ..validate import OWN
     from ..validate.predict import compare_files
     from ..validate.progress import Progress
-    from ..validate.report import as_json, lines
+    from ..validate.report import as_json, lines, markdown
 
     files = given.texts("files") or [OWN]
     progress = Progress(sys.stderr.write) if sys.stderr.isatty() else None
     found = compare_files(files, progress)
     if progress:
         progress.close()
-    tell(given, lambda: as_json(found), lambda style: lines(found, style.width))
+    page = bool(given.values.get("markdown"))
+    tell(given, lambda: as_json(found), lambda style: markdown(found) if page else lines(found, style.width))
     return INTERRUPTED if found.stopped else 0

@@ -57,20 +57,22 @@ class Price:
 class Cluster:
     """So many of one accelerator, joined by a fast level inside a domain and a slower one between domains.
 
-    Where the slower level ends at a leaf, `spine` joins the leaves. Above a level of the size of the whole cluster
-    there is nothing to join.
+    Where the slower level ends at a leaf, `spine` joins the leaves. Cards that a bridge joins in twos or fours have
+    PCIe as the slower level, their host as the leaf, and the network as the spine. Above a level of the size of the
+    whole cluster there is nothing to join.
     """
 
     name: str
     accelerator: Accelerator
     ranks: int
     inside: Link  # the scale-up domain: NVLink, xGMI, ICI, or PCIe
-    outside: Link  # the scale-out network: of the whole cluster, or of a leaf
+    outside: Link  # the scale-out network: of the whole cluster, or of a leaf; PCIe between the bridges of a host
     unverified: tuple[str, ...] = ()  # figures that rest on memory, not on a source that was read
     spine: Link | None = None  # between leaves, where there are several
     rails: int = 1  # networks side by side; one accelerator of a domain is on each
     price: Price | None = None
     notes: tuple[str, ...] = ()  # what was taken from elsewhere, and is said in every answer
+    host_bytes: PlainBytes | None = None  # host memory, an accelerator's part of its node; None where nobody says it
 
     @property
     def top(self) -> Link:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
 
+MEGATRON = ("megatron", "megatron-0.15", "megatron-2022", "megatron-2021")  # releases of Megatron-LM itself
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -27,11 +29,13 @@ class KernelSet:
     plain_activation: Kernel
     rotate: Kernel  # positions, bias and transposes of q, k and v
     residual: Kernel
+    gated_norm: Kernel  # of what a delta rule gives, times its gate
     permute: Kernel  # routed tokens into the order of their experts, and back
     loss: Kernel  # cross entropy, over the logits of this rank
     loss_workspace: PlainBytes  # a logit, at the moment of the loss, beyond what is kept
     mask: PlainBytes  # a value of a dropout mask
     fused_attention: bool  # no score is ever kept
+    fuses_scan: bool  # norms and projections around a scan are in its kernel; else the input of each waits
     scores_keep: PlainBytes  # a score that unfused attention keeps
     dropped_scores_keep: PlainBytes  # a score, more where attention has dropout
     scores_move: PlainBytes  # read and written, a score, forward
@@ -54,6 +58,8 @@ class Engine:
     recipe: str
     recipe_fp16: str  # the same for fp16 runs
     kernels: str
+    precisions: tuple[str, ...]  # of the matrix multiplies, those it has
+    optimizers: tuple[str, ...]  # those it has by a name of its own
     axes: tuple[str, ...]  # of tp, cp, pp, ep and etp, those it has
     zero: int  # its usual ZeRO stage
     zero_stages: tuple[int, ...]  # those it has
@@ -61,7 +67,10 @@ class Engine:
     zero_with_tp: int  # the same with tensor parallelism
     schedules: tuple[str, ...]  # orders of a pipeline that it runs, the usual first; a search goes through these
     cp_kinds: tuple[str, ...]  # of context parallelism, the usual first
+    scan_context: str  # what it does for recurrent parts: "heads" dealt, "states" handed on, "none"
     recompute: str  # its usual kind
+    recomputes: tuple[str, ...]  # the kinds it has
+    recompute_part: str  # of a stage's layers under `full`: any, every_nth, or all
     splits_layers: bool  # it takes the layers of each stage from the user; else it cuts the layers itself
     copies_kv_heads: bool  # key/value heads fewer than tp are copied to several ranks
     even_rounds: bool  # interleaving shares micro-batches equally by rounds; else groups of pp

@@ -63,6 +63,17 @@ class Precision:
 
 
 @dataclass(frozen=True)
+class FrozenFormat:
+    """How a frozen matrix is kept."""
+
+    name: str
+    bytes: PlainBytes  # a value, scales included
+    kind: str
+    source: str
+    number: str = ""  # type of the matrix units that multiply it as it is
+
+
+@dataclass(frozen=True)
 class Moments:
     """Bytes of optimizer state beside the master weight."""
 
@@ -100,7 +111,9 @@ class Recipe:
     steps: float  # Newton-Schulz steps
     touched: PlainBytes  # read and written by one optimizer step, moments apart
     adam_touched: PlainBytes  # the same with moments, of Adam in the engine's own types
-    frozen: PlainBytes = 2  # of a frozen matrix inside a layer
+    frozen: PlainBytes  # of a frozen matrix inside a layer
+    frozen_rest: PlainBytes  # of a frozen parameter elsewhere
+    frozen_copies: PlainBytes  # quantised copies of a frozen matrix; none where it is kept in fewer bits itself
 
     @property
     def optimizer(self) -> PlainBytes:

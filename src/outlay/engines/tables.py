@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from .engine import Engine, Kernel, KernelSet
-from .recipe import Optimizer, Precision, Types
+from .recipe import FrozenFormat, Optimizer, Precision, Types
 
 
 @cache
@@ -62,10 +62,9 @@ def engine(name: str) -> Engine:
 
 
 @cache
-def frozen_bytes(name: str) -> float:
-    """Bytes of a value of a frozen matrix in a format. Raises InputError (ENG006) for an unknown name."""
-    held: float = _known("frozen_formats", name, "ENG006")["bytes"]
-    return held
+def frozen_format(name: str) -> FrozenFormat:
+    """How a frozen matrix is kept. Raises InputError (ENG006) for an unknown name."""
+    return FrozenFormat(name=name, **_known("frozen_formats", name, "ENG006"))
 
 
 @cache

@@ -5,18 +5,16 @@ from functools import cached_property
 
 from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
-from ..engines.engine import Engine
+from ..engines.engine import MEGATRON, Engine
 from ..engines.recipe import Recipe
 from ..formula import where
 from ..job import Job
 from ..model.model import Model
-from ..quantities import Bytes, Count
+from ..quantities import Bytes, Count, Flag
 from ..schedule.flight import round_size_of
 from ..schedule.laws import Schedule
 from .axes import Layout
 from .replicas import Replicas, groups
-
-MEGATRON = ("megatron", "megatron-2022", "megatron-2021")
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,19 @@ class Case:
         return where(self.layout.zero >= 3, twice, once)
 
     @cached_property
+    def again(self) -> Count:
+        """Gathers of the weights for backward passes in one step: one a micro-batch under ZeRO-3, unless deferred."""
+        return where((self.layout.zero >= 3) & (self.deferred == 0), self.micro_batches, 0)
+
+    @cached_property
     def spared(self) -> Count:
         """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch."""
-        stays: Count = where((self.layout.zero >= 3) & (self.deferred == 0), self.micro_batches, 0)
-        return where(self.engine.gathers_ends, stays, 0)
+        return where(self.engine.gathers_ends, self.again, 0)
+
+    @cached_property
+    def shares_table(self) -> Flag:
+        """Whether embedding and head share a table that is trained."""
+        return self.model.tied and self.job.training.table
 
     @cached_property
     def dense_replicas(self) -> Replicas:
@@ -111,6 +118,7 @@ class Case:
             self.recipe.ends_gathered,
             self.orthogonal_bytes,
             self.frozen_gathers,
+            self.again,
         )
         return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, self.spared, *wire)
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..cluster.accelerator import Accelerator, Cluster
 from ..engines.engine import Engine
 from ..engines.tables import kernel_set, optimizer, precision
-from ..job import AUTO, Beside, Job, named_types, types_of, wire_of
+from ..job import AUTO, Beside, Job, named_types, types_of, usual_format, wire_of
 from ..model.model import Model
 from ..schedule.laws import FOLDED, SCHEDULES
 from .axes import Layout
@@ -149,11 +149,11 @@ def complete_job(
         said.append(f"GLOBAL BATCH {filled['global_batch']:,}: ONE MICRO-BATCH A STEP{idle} (--batch)")
     if job.beside:
         filled["beside"] = _told_apart(replace(one, ranks=one.ranks or cluster.ranks) for one in job.beside)
-    if job.frozen_format is AUTO:
-        filled["frozen_format"] = "nf4_double" if job.adapter == "qlora" else "16bit"
     if job.precision is AUTO:
         filled["precision"] = _precision(cluster.accelerator)
         said.append(f"{filled['precision']} matrix multiplies (--precision)")
+    if job.frozen_format is AUTO:
+        filled["frozen_format"] = usual_format(replace(job, **filled))
     types, about_types = _types(replace(job, **filled), engine)
     if job.expert_imbalance == 1 and model.experts > 0:
         said.append("experts are equally loaded (--expert-imbalance)")

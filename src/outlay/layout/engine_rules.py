@@ -1,9 +1,21 @@
 """What an engine cannot do, and its own rules: one row a rule, by its facts or by its name."""
 
-from .predicates import has_axis, has_cp_kind, has_schedule, kv_heads, spelled
+from ..engines.engine import MEGATRON
+from .predicates import (
+    groups_deal,
+    has_axis,
+    has_cp_kind,
+    has_recompute,
+    has_schedule,
+    kv_heads,
+    longest_stage,
+    recompute_part,
+    scan_groups,
+    scan_heads,
+    spelled,
+)
 from .rule import Rule
 
-MEGATRON = ("megatron", "megatron-0.15", "megatron-2022", "megatron-2021")
 TORCH = ("fsdp2", "fsdp2-torchtitan")
 DEEPSPEED = ("deepspeed", "deepspeed-liger", "megatron_deepspeed")
 # Those whose schedules are all that they run. Forks of Megatron and of torch run others.
@@ -123,5 +135,39 @@ ENGINE_RULES: tuple[Rule, ...] = (
         lambda at: (at.layout.cp == 1) | (at.job.sequence_length % (2 * at.layout.sliced * at.layout.cp) == 0),
         lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.sliced} x {at.layout.cp})",
         ("fsdp2-torchtitan",),
+    ),
+    Rule(
+        "LAY045",
+        "context parallelism is for attention alone",
+        "in a model with recurrent layers cp is 1: DeepSpeed, the transformers Trainer and torchtitan hand on no state;"
+        " MaxText gathers the sequence on every rank; nanotron has no such layer",
+        "cp",
+        lambda at: (at.layout.cp == 1) | (at.engine.scan_context != "none") | (not scan_heads(at)),
+        lambda at: f"cp {at.layout.cp}, {at.engine.name}",
+    ),
+    Rule(
+        "LAY046",
+        "the groups of Mamba-2 cannot be dealt",
+        "Megatron-Core: tp must divide the groups, and cp divide those of a rank or be a multiple of them",
+        "tp",
+        groups_deal,
+        lambda at: f"{spelled(scan_groups(at))} groups, tp {at.layout.tp}, cp {at.layout.cp}",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY043",
+        "the engine does not recompute this part of the layers",
+        "the transformers Trainer: every n-th layer, so layers / n rounded up; nanotron, MaxText: all layers or none",
+        "recompute_layers",
+        recompute_part,
+        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)} layers, {at.engine.name}",
+    ),
+    Rule(
+        "LAY044",
+        "the engine does not have this kind of recompute",
+        "the transformers Trainer and nanotron recompute whole layers: none, full",
+        "recompute",
+        has_recompute,
+        lambda at: f"{at.layout.recompute}; {at.engine.name} has {', '.join(at.engine.recomputes)}",
     ),
 )

@@ -9,20 +9,23 @@ from ..schedule.laws import SCHEDULES, among
 from .axes import Layout, joined
 from .case import Case
 from .degrees import divisors
+from .predicates import longest_stage
 from .rules import Rule, rules_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "sp": (False, True), "overlap_tp": (False, True), "zero": (0, 1, 2, 3),
     "precision": ("bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32"), "schedule": tuple(SCHEDULES),
-    "cp_kind": ("ring", "all_gather", "ulysses"),
+    "cp_kind": ("ring", "all_gather", "ulysses"), "recompute": ("none", "selective", "full"),
+    "optimizer": ("adam", "sgd", "momentum", "adam8bit", "adafactor", "lion", "muon", "adam_mini", "galore"),
 }  # fmt: skip
 MOST = 8
+SHORT, SAID = 4, 3  # values that the line of a fix lists whole, and of more those next to the present one
 CHUNKED = ("interleaved", "looped_bfs", "interleaved_zb", "zbv", "dualpipe_v")  # schedules of several chunks a rank
 
 
 def _with(case: Case, axis: str, value: Any) -> Case:
     """The case with one field changed, and the data-parallel ranks that then remain."""
-    if axis in ("sequence_length", "global_batch", "precision"):
+    if axis in ("sequence_length", "global_batch", "precision", "optimizer"):
         return replace(case, job=replace(case.job, **{axis: value}))
     layout = replace(case.layout, **{axis: value})
     if axis in ("tp", "cp", "pp", "dp_replicate"):
@@ -62,8 +65,21 @@ def legal_values(rule: Rule, case: Case, also: tuple[str, ...] = ()) -> list[Any
     rules = [each for each in rules_of(case.engine.name) if each.axis == rule.axis or each.code in also]
     tried = {value: _with(case, rule.axis, value) for value in _range(case, rule.axis)}
     legal = [value for value, at in tried.items() if all(bool(each.legal(at)) for each in rules)]
-    now = getattr(case.layout, rule.axis, None) or getattr(case.job, rule.axis, None)
-    return _near(legal, now)
+    return _near(legal, _now(rule, case))
+
+
+def _now(rule: Rule, case: Case) -> Any:
+    """The present value of the rule's field."""
+    return getattr(case.layout, rule.axis, None) or getattr(case.job, rule.axis, None)
+
+
+def few(rule: Rule, case: Case, values: list[Any]) -> list[Any]:
+    """Of the values that obey a rule, those to say in a line: numbers next to the present one, on both sides."""
+    now = _now(rule, case)
+    if len(values) <= SHORT or not isinstance(now, int | float) or isinstance(now, bool):
+        return values
+    below, above = [value for value in values if value < now], [value for value in values if value >= now]
+    return [below[-1], above[0]] if below and above else (below[-SAID:] or above[:SAID])
 
 
 def _axes(case: Case) -> dict[str, list[int]]:
@@ -94,10 +110,13 @@ def _grid(case: Case) -> Layout:
         "dp_shard": np.maximum(left, 1),
         "sp": (cells["tp"] > 1) & bool(case.layout.sp or case.layout.tp == 1),
         "schedule": np.where(cells["vpp"] > 1, chunked, plain),
-        "recompute_layers": int(case.layout.recompute == "full"),
+        "recompute_layers": 0,
         "split": (),
     }
-    return joined(case.layout, **(cells | changed))
+    found = joined(case.layout, **(cells | changed))
+    if case.layout.recompute != "full":
+        return found
+    return joined(found, recompute_layers=longest_stage(replace(case, layout=found)))
 
 
 def nearest_layouts(case: Case, most: int = 3) -> list[dict[str, int]]:

@@ -7,8 +7,10 @@ import numpy as np
 from ..formula import ceil, maximum, minimum, where
 from ..model.model import of_kind
 from ..model.parts import Attention, CompressedAttention, Experts
+from ..model.parts.mamba import Mamba2
 from ..quantities import Count, Flag
 from .case import Case
+from .sizes import deals_scan
 from .stages import candidates
 
 MOST_SIZES = 10_000  # of a growing batch
@@ -105,6 +107,26 @@ def recompute_fits(case: Case) -> Flag:
     return fits
 
 
+def has_recompute(case: Case) -> Flag:
+    """Whether the engine has this kind of recompute."""
+    has: Flag = np.isin(case.layout.recompute, case.engine.recomputes)
+    return has
+
+
+def recompute_part(case: Case) -> Flag:
+    """Whether the engine recomputes so many layers of a stage; what is too many is another rule's.
+
+    Every n-th layer of L is ceil(L / n) of them, and k is such a number where n = ceil(L / k) gives it.
+    """
+    some, part = case.layout.recompute_layers, case.engine.recompute_part
+    if part == "any" or not bool(np.all(split_fits(case))):
+        return True
+    held = longest_stage(case)
+    nth = ceil(held / maximum(1, ceil(held / maximum(1, some)))) == some
+    fits: Flag = (some == 0) | (some >= held) | (nth if part == "every_nth" else False)
+    return fits
+
+
 def whole_expert_shards(case: Case) -> Flag:
     """Whether every replica group holds whole shards of the experts."""
     whole: Flag = case.layout.edp % case.layout.dp_replicate == 0
@@ -112,8 +134,35 @@ def whole_expert_shards(case: Case) -> Flag:
 
 
 def heads_swap(case: Case) -> Flag:
-    """Whether Ulysses can deal the heads, and those of keys and values, to its ranks."""
-    return all_divide(heads(case) + kv_heads(case) + scan_heads(case), case.layout.tp * case.layout.cp)
+    """Whether context parallelism can deal what it deals: heads under Ulysses, and those of recurrent parts."""
+    ranks = case.layout.tp * case.layout.cp
+    swaps: Flag = (case.layout.cp_kind != "ulysses") | all_divide(heads(case) + kv_heads(case), ranks)
+    if not scan_heads(case):
+        return swaps
+    return swaps & (np.logical_not(deals_scan(case.layout, case.engine)) | all_divide(scan_heads(case), ranks))
+
+
+def dealt_heads(case: Case) -> list[int]:
+    """Heads that context parallelism deals."""
+    return [
+        *(heads(case) if case.layout.cp_kind == "ulysses" else ()),
+        *(scan_heads(case) if deals_scan(case.layout, case.engine) else ()),
+    ]
+
+
+def scan_groups(case: Case) -> list[int]:
+    """Groups of the heads of Mamba-2."""
+    return sorted({part.groups for part in of_kind(Mamba2, case.model.parts)})
+
+
+def groups_deal(case: Case) -> Flag:
+    """Whether tensor-parallel ranks have whole groups, and context parallelism deals them, or heads of each."""
+    result: Flag = True
+    for count in scan_groups(case):
+        here = maximum(count // case.layout.tp, 1)
+        dealt = where(here < case.layout.cp, case.layout.cp % here, here % case.layout.cp)
+        result = result & (count % case.layout.tp == 0) & (dealt == 0)
+    return result
 
 
 def has_zero(case: Case) -> Flag:

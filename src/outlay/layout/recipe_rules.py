@@ -1,12 +1,12 @@
 """Rules of precisions and optimizers: what a card, an engine and a ZeRO stage can do, and types that contradict."""
 
 from ..cluster.efficiency import peak_rate
-from ..engines.engine import Engine
+from ..engines.engine import MEGATRON, Engine
 from ..engines.recipe import BYTES, settled
 from ..engines.tables import optimizer, precision
 from ..errors import Fault
 from ..job import Job, named_types
-from .case import MEGATRON, Case
+from .case import Case
 from .rule import Rule
 
 TYPES = {"master_dtype": "master", "gradient_dtype": "gradients", "moment_dtype": "moments"}
@@ -33,6 +33,22 @@ RECIPE_RULES: tuple[Rule, ...] = (
         lambda at: f"{at.job.precision} on {at.cluster.accelerator.name}",
     ),
     Rule(
+        "JOB010",
+        "the engine does not have the precision",
+        "the precision is one that the engine has, by its documentation or its source",
+        "precision",
+        lambda at: at.job.precision in at.engine.precisions,
+        lambda at: f"{at.job.precision}; {at.engine.name} has {', '.join(at.engine.precisions)}",
+    ),
+    Rule(
+        "JOB011",
+        "the engine does not have the optimizer",
+        "the optimizer is one that the engine has by a name of its own",
+        "optimizer",
+        lambda at: at.job.optimizer in at.engine.optimizers,
+        lambda at: f"{at.job.optimizer}; {at.engine.name} has {', '.join(at.engine.optimizers)}",
+    ),
+    Rule(
         "JOB005",
         "the optimizer cannot be sharded so",
         "Megatron-LM: Muon shares whole matrices among the ranks, with ZeRO 0 or 1; Megatron-FSDP takes adam or sgd",
@@ -48,7 +64,7 @@ RECIPE_RULES: tuple[Rule, ...] = (
         "zero",
         lambda at: (not narrowed(at.job)) | (at.layout.zero >= 1),
         lambda at: f"master {at.job.master_dtype}, moments {at.job.moment_dtype}, zero {at.layout.zero}",
-        ("megatron",),
+        MEGATRON,
     ),
 )
 
@@ -56,7 +72,7 @@ RECIPE_RULES: tuple[Rule, ...] = (
 def zero_stages(job: Job, engine: Engine) -> tuple[int, ...]:
     """The engine's ZeRO stages that the job's optimizer and its types allow: JOB005 and JOB006."""
     whole = engine.name in MEGATRON and optimizer(job.optimizer).steps > 0
-    sharded = engine.name == "megatron" and narrowed(job)
+    sharded = engine.name in MEGATRON and narrowed(job)
     return tuple(stage for stage in engine.zero_stages if stage <= (1 if whole else 3) and stage >= sharded)
 
 
@@ -101,7 +117,7 @@ def contradictions(job: Job, engine: Engine) -> list[Fault]:
         rule = "8-bit moments have a type of their own; --moment-dtype is that of what stays in 32 bit"
         got = f"{job.optimizer}, moments {job.moment_dtype}"
         found.append(_contradicts("the moments have two types", rule, got, "--moment-dtype fp32"))
-    if engine.name == "megatron" and narrowed(job) and job.optimizer != "adam":
+    if engine.name in MEGATRON and narrowed(job) and job.optimizer != "adam":
         rule = "Megatron-LM: --use-precision-aware-optimizer, which narrows them, takes adam alone"
         got = f"{job.optimizer}, master {job.master_dtype}, moments {job.moment_dtype}"
         found.append(_contradicts("the optimizer keeps its state in fp32", rule, got, "--optimizer adam"))

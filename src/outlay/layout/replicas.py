@@ -29,6 +29,7 @@ class Replicas:
     end_weight: Bytes  # the same of the ends, which are never quantised
     orthogonal: Bytes  # of one parameter that is gathered to be orthogonalised, not of the ends
     frozen_gathers: Count  # all-gathers of frozen weights in one step: where weights are cut
+    again: Count  # of them, those for backward passes
 
     @cached_property
     def gathered(self) -> Bytes:
@@ -60,6 +61,16 @@ class Replicas:
     def frozen_pace(self) -> Pace:
         """Time of a byte of frozen weights in one step."""
         return self.frozen_gathers * self.shard.pace
+
+    @cached_property
+    def again_sent(self) -> Count:
+        """How often one rank sends a byte of its frozen weights for the backward passes of one step."""
+        return self.again * (self.shard.ranks - 1) / self.shard.ranks
+
+    @cached_property
+    def again_pace(self) -> Pace:
+        """Time of a byte of frozen weights for the backward passes of one step."""
+        return self.again * self.shard.pace
 
     @cached_property
     def ends_spared(self) -> Bytes:

@@ -1,9 +1,11 @@
 """What is legal, and who says so: one row a rule. A predicate works on one layout and on a grid alike."""
 
-from .engine_rules import DEEPSPEED, ENGINE_RULES, MEGATRON, TORCH
+from ..engines.engine import MEGATRON
+from .engine_rules import DEEPSPEED, ENGINE_RULES, TORCH
 from .predicates import (
     all_divide,
     by_kind,
+    dealt_heads,
     expert_width,
     experts,
     factors,
@@ -17,7 +19,6 @@ from .predicates import (
     no_empty_chunk,
     recompute_fits,
     rounds,
-    scan_heads,
     shares_ramp,
     spelled,
     split_fits,
@@ -200,10 +201,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY020",
         "cp does not divide the heads",
-        "Ulysses: tp x cp must divide the heads, those of keys and values too",
+        "Ulysses: tp x cp must divide the heads, those of keys and values too; Megatron-Core deals the heads of"
+        " recurrent layers whatever the kind of context parallelism",
         "cp",
-        lambda at: (at.layout.cp_kind != "ulysses") | (at.layout.cp == 1) | heads_swap(at),
-        lambda at: f"{spelled(heads(at) + scan_heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
+        lambda at: (at.layout.cp == 1) | heads_swap(at),
+        lambda at: f"{spelled(dealt_heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
     ),
     Rule(
         "LAY021",

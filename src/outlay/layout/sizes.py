@@ -7,7 +7,7 @@ from ..model.model import Block, Model
 from ..model.operations import Sizes
 from ..model.parts import Attention, CompressedAttention, Experts
 from ..model.parts.part import Dimension
-from ..quantities import Count, Real, Tokens
+from ..quantities import Count, Flag, Real, Tokens
 from .axes import Layout
 
 MULTIPLY_ADD = 2  # FLOPs of one multiply-add, the field's convention
@@ -32,10 +32,16 @@ def padded_vocabulary(vocab: Count, tp: Count, multiple: Count) -> Count:
     return ceil(vocab / (multiple * tp)) * multiple
 
 
-def _exchange_sizes(layout: Layout, kernels: KernelSet) -> dict[str, Count]:
+def deals_scan(layout: Layout, engine: Engine) -> Flag:
+    """Whether context parallelism deals the heads of recurrent parts: under Ulysses; in some engines always."""
+    deals: Flag = (layout.cp_kind == "ulysses") | (engine.scan_context == "heads")
+    return deals
+
+
+def _exchange_sizes(layout: Layout, engine: Engine, kernels: KernelSet) -> dict[str, Count]:
     """Groups of the axes, their strides in the order tp, cp, ep, dp, pp, and how often each collective passes."""
     again = 0 if kernels.keeps_gathered else 1
-    deals = where(layout.cp_kind == "ulysses", 1, 0)
+    deals = where(deals_scan(layout, engine), 1, 0)
     return {
         "tp": layout.tp, "tp_stride": 1, "cp": layout.cp, "cp_stride": layout.tp,
         "etp": layout.etp, "etp_stride": 1, "ep": layout.ep, "ep_stride": layout.etp,
@@ -45,13 +51,16 @@ def _exchange_sizes(layout: Layout, kernels: KernelSet) -> dict[str, Count]:
     }  # fmt: skip
 
 
-def on_rank(pieces: tuple[Dimension, ...], layout: Layout) -> Real:
-    """Values of a dimension on one rank: its units over the ranks that cut them, one at least where they are copied."""
+def on_rank(pieces: tuple[Dimension, ...], layout: Layout, dealers: Count = 1) -> Real:
+    """Values of a dimension on one rank: its units over the ranks that cut them, one at least where they are copied,
+    or one for each of the ranks (`dealers`) that heads are dealt to."""
     ranks = {"none": 1, "tp": layout.tp, "etp": layout.etp, "ep": layout.ep}
     held: list[Count] = []
     for piece in pieces:
         units = piece.units / ranks[piece.cut] if piece.cut != "none" else piece.units
-        held.append((maximum(units, 1) if piece.copied else units) * piece.width)
+        if piece.copied or piece.dealt:
+            units = maximum(units, dealers if piece.dealt else 1)
+        held.append(units * piece.width)
     return sum(held[1:], held[0]) if held else 0
 
 
@@ -67,14 +76,15 @@ def compressed_keys(sequence: Tokens, rate: Count, selected: Count) -> Tokens:
 
 def _compressed_sizes(at: CompressedAttention, job: Job, here: dict[str, Count]) -> dict[str, Count]:
     """What attention sees of a window and of compressed keys; context parallelism gathers the compressed ones."""
-    sequence = job.sequence_length
+    document = minimum(job.document, job.sequence_length)
     counts_seen = job.attention_flops == "causal"
-    near, made = mean_keys(sequence, at.window), sequence / at.rate if at.rate else 0
-    far = compressed_keys(sequence, at.rate, at.selected) if at.rate else 0
-    full = minimum(at.window, sequence) + (minimum(at.selected, made) if at.selected else made)
-    every = compressed_keys(sequence, at.rate, 0) if at.rate else 0
+    near, made = mean_keys(document, at.window), document / at.rate if at.rate else 0
+    far = compressed_keys(document, at.rate, at.selected) if at.rate else 0
+    full = minimum(at.window, document) + (minimum(at.selected, made) if at.selected else made)
+    every = compressed_keys(document, at.rate, 0) if at.rate else 0
     return {
-        "span": sequence + made, "keys": near + far, "counted_keys": near + far if counts_seen else full,
+        "span": job.sequence_length + (job.sequence_length / at.rate if at.rate else 0),
+        "keys": near + far, "counted_keys": near + far if counts_seen else full,
         "all_keys": every, "counted_all_keys": every if counts_seen else made,
         "ring_kv": here["compressed"] + here["index_compressed"], "swap": 0, "hides": 0,
     }  # fmt: skip
@@ -115,8 +125,12 @@ def _expert_sizes(
     }  # fmt: skip
 
 
-def _part_sizes(block: Block, model: Model, job: Job, layout: Layout, scattered: Tokens) -> dict[str, Count]:
-    here = {name: on_rank(pieces, layout) for part in block.parts for name, pieces in part.dimensions().items()}
+def _part_sizes(
+    block: Block, model: Model, job: Job, layout: Layout, engine: Engine, scattered: Tokens
+) -> dict[str, Count]:  # fmt: skip
+    dealers: Count = where(deals_scan(layout, engine), layout.cp, 1)
+    dimensions = [named for part in block.parts for named in part.dimensions().items()]
+    here = {name: on_rank(pieces, layout, dealers) for name, pieces in dimensions}
     if block.attention:
         here |= _attention_sizes(block.attention, job, layout, here)
     if block.compressed:
@@ -145,5 +159,5 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
         "positions": model.positions, "extra": model.extra_parameters,
         "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
         "table": model.embedding_width or model.hidden, "hides": 0,
-        **_exchange_sizes(layout, kernels), **_part_sizes(block, model, job, layout, scattered),
+        **_exchange_sizes(layout, engine, kernels), **_part_sizes(block, model, job, layout, engine, scattered),
     }  # fmt: skip

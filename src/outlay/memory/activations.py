@@ -31,8 +31,11 @@ def checkpoint_units(layers: Count, segments: Count, tape: Count) -> Count:
 
 
 def recomputed_share(stage: StageCosts, layout: Layout) -> Share:
-    """Share of a stage's layers that are recomputed in full; of the whole model's, where it stands for all stages."""
-    return minimum(divide(layout.recompute_layers * stage.stages, stage.layer_count), 1)
+    """Share of a stage's layers that are recomputed in full; of the whole model's, where it stands for all stages.
+
+    Where no backward pass runs through them, none is.
+    """
+    return minimum(divide(layout.recompute_layers * stage.stages, stage.differentiated), 1)
 
 
 def pass_bytes(stage: StageCosts, recomputed: Share, layout: Layout) -> Bytes:

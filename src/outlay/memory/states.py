@@ -25,11 +25,15 @@ def resident_bytes(parameters: Params, trained: Share, weights: Bytes, bytes_per
 
 
 def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Weights that stand gathered at one time: a few blocks under ZeRO-3; all of them where they are not resharded."""
-    ends: Params = where(case.engine.gathers_ends, stage.end_parameters, 0)
-    every: Params = stage.every_parameter
-    few: Params = minimum(case.engine.gathered_blocks * stage.block_parameters + ends, every)
-    return case.compute_bytes * few * case.gathers_blocks + case.compute_bytes * every * case.gathers_all
+    """Weights that stand gathered at one time: a few blocks under ZeRO-3; all of them where they are not resharded.
+
+    Frozen weights are gathered in the format that they are kept in. Source: bitsandbytes documentation, FSDP-QLoRA.
+    """
+    own: Bytes = case.compute_bytes * stage.end_parameters + stage.end_frozen_bytes
+    ends: Bytes = where(case.engine.gathers_ends, own, 0)
+    every: Bytes = stage.whole_bytes(case.compute_bytes)
+    few: Bytes = minimum(case.engine.gathered_blocks * stage.block_bytes(case.compute_bytes) + ends, every)
+    return few * case.gathers_blocks + every * case.gathers_all
 
 
 def weight_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -57,10 +61,10 @@ def optimizer_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 
 def dummy_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Tensors that stand for gradients that were added elsewhere, and gathered inputs: buffers that stay."""
+    """Tensors that stand for gradients that were added elsewhere, gathered inputs, and one dequantised matrix."""
     gathered: Bytes = stage.largest_entry * case.layout.sliced
     buffers: Bytes = case.engine.gather_buffers * where(case.layout.sliced > 1, gathered, 0)
-    return case.engine.dummy_gradients * stage.shapes + buffers
+    return total(gradients=case.engine.dummy_gradients * stage.shapes, inputs=buffers, dequantised=stage.dequantised)
 
 
 def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:

@@ -32,10 +32,10 @@ def rows(model: Model, block: Block, kernels: KernelSet) -> tuple[Row, ...]:
     """The operations of one kind of layer, in the order of the forward pass."""
     norms, residuals = _norm_names(), _residual_names()
     found = (_sublayer(model, sublayer, kernels, norms, residuals) for sublayer in block.sublayers)
-    return tuple(_apart(chain.from_iterable(found)))
+    return tuple(apart(chain.from_iterable(found)))
 
 
-def _apart(found: Iterable[Row]) -> Iterator[Row]:
+def apart(found: Iterable[Row]) -> Iterator[Row]:
     """The same rows; the name of one that comes again has its number behind it."""
     seen: Counter[str] = Counter()
     for row in found:

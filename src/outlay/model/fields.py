@@ -28,7 +28,7 @@ class Reading:
 
     kind: str
     part: Mapping[str, Any]
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)  # of a field
     faults: list[Fault] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class Reading:
         if name in self.family.defaults:
             value = self.family.defaults[name]
             if value is not None:
-                self.notes.append(f"{key} {shown(value)}: default of {self.kind}, not in the file")
+                self.notes[name] = f"{key} {shown(value)}: default of {self.kind}, not in the file"
             return value
         if name not in COMMON:
             self.missing.append(key)
@@ -156,7 +156,7 @@ class Reading:
 
     def _derived(self, name: str, value: object, why: str) -> None:
         if name in self.family.defaults:
-            self.notes.append(f"{self.family.keys_of(name)[0]} {shown(value)}: {why}")
+            self.notes[name] = f"{self.family.keys_of(name)[0]} {shown(value)}: {why}"
 
     def _check_experts(self, values: dict[str, Any]) -> None:
         experts, active = values.get("experts"), values.get("active")

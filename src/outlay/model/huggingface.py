@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,8 +43,9 @@ def read_config(source: Source, *, family: str | None = None, part: str | None =
     kind, notes = family_of(top, inner, family)
     reading = Reading(kind, _with_tie(top, inner, path, notes))
     facts = reading.facts(hint=_hint(top, inner))
-    notes += [*reading.notes, *_remarks(top, inner, path, facts, kind)]
-    return _model(name or _name(source) or kind, kind, facts, notes)
+    made = _model(name or _name(source) or kind, kind, facts)
+    notes += [note for field, note in reading.notes.items() if field in facts.asked]  # what no layer uses says nothing
+    return replace(made, notes=(*notes, *_remarks(top, inner, path, facts, kind)))
 
 
 def _texts(**given: object) -> None:
@@ -59,13 +61,13 @@ def _texts(**given: object) -> None:
         )
 
 
-def _model(name: str, kind: str, facts: Facts, notes: list[str]) -> Model:
+def _model(name: str, kind: str, facts: Facts) -> Model:
     family = FAMILIES[kind]
     made, pattern = blocks(family, facts)
     return Model(
         name, kind, facts.hidden, facts.vocab, made, pattern, tied=facts.tied,
-        dropout=facts.residual_dropout > 0 or facts.attention_dropout > 0,
-        trained_length=facts.trained_length, mtp_layers=facts.mtp_layers, notes=tuple(notes), **family.ends(facts),
+        dropout=max(facts.residual_dropout, facts.attention_dropout) > 0,
+        trained_length=facts.trained_length, mtp_layers=facts.mtp_layers, **family.ends(facts),
     )  # fmt: skip
 
 
@@ -192,7 +194,8 @@ def family_of(top: Mapping[str, Any], inner: Mapping[str, Any], forced: str | No
 
 def _unknown(forced: str | None, said: str, inner: Mapping[str, Any]) -> Fault:
     known = (*FAMILIES, *RENAMED, *WRAPPERS)
-    rule = f"known families: {', '.join(FAMILIES)}"
+    near = nearest(said if forced is None else forced, FAMILIES) or ["llama", "qwen3", "mixtral"]
+    rule = f"one of {len(FAMILIES)} families, such as {', '.join(near)}; outlay models: the family of every known model"
     got = f"model_type {shown(inner.get('model_type'))}"
     way_out = "--as llama counts it as if its layers were those of Llama"
     if forced is not None:

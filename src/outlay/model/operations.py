@@ -25,6 +25,7 @@ class Row:
 
     name: str
     trained: bool = field(default=True, kw_only=True)  # its weights, where it has any
+    differentiated: bool = field(default=True, kw_only=True)  # a backward pass runs through it
 
     def parameters(self, here: Sizes) -> Params:
         """Parameters this operation reads."""
@@ -98,8 +99,8 @@ class Linear(Row):
         return here["value"] * here[self.waits] * here[self.ins]
 
     def backward_workspace(self, here: Sizes) -> Bytes:
-        """The gradients of its input and of its matrix."""
-        gradients: Bytes = here["value"] * here[self.ins] * (here[self.tokens] + here[self.outs])
+        """The gradients of its input and, where it is trained, of its matrix."""
+        gradients: Bytes = here["value"] * here[self.ins] * (here[self.tokens] + self.trained * here[self.outs])
         return where(self.grows, gradients, 0)
 
     def moved(self, here: Sizes) -> Bytes:

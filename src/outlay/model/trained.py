@@ -2,17 +2,27 @@
 
 A frozen matrix keeps its weight alone: no gradient, no optimizer state, and its input does not wait for backward. An
 adapter is two more rows, A from the input to `rank` values and B from there to the output. Source: Hu et al. 2021.
+
+The backward pass goes down to the first trained weight, counted by sections: the embedding, all layers together, the
+head. A section that trains nothing, with nothing trained before it, has no tape, no gradients of inputs and no exchange
+backward, as autograd has none. Any trained weight in a layer counts the backward pass through all layers, those before
+it among them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..engines.engine import Kernel
-from .operations import Linear, Move, Pointwise, Row
+from .blocks import apart
+from .model import Block
+from .operations import Attention, Linear, Move, Pointwise, Row
+from .quantised import Quantised
 
 RANK = "adapter_rank"  # the dimension between A and B
-CUT_INPUTS = ("o", "ffn", "shared", "inner")  # inputs that tensor parallelism cuts, so that A's output is summed
+RELIES = ("none", "W")  # what an input waits along where another row keeps the same one
+OWN = {"T": "G", "S": "S"}  # what it waits along where no other does, by the tokens of the row that reads it
 
 Piece = tuple[str, str]  # the name of a matrix in a checkpoint, and its output where the row has several
 
@@ -57,7 +67,11 @@ def _is_expert(row: Row) -> bool:
 
 
 def _is_norm(row: Row) -> bool:
-    return isinstance(row, Pointwise) and row.name.endswith("norm")
+    return isinstance(row, Pointwise) and bool(re.search(r"(^|_)norm(_\d+)?$", row.name))
+
+
+def _is_table(row: Row) -> bool:
+    return row.name in ("embedding", "head")
 
 
 FREEZES: Mapping[str, Callable[[str, Row], bool]] = {
@@ -89,54 +103,126 @@ class Training:
         """Whether everything is trained."""
         return self.adapter == "none" and not self.frozen
 
+    @property
+    def table(self) -> bool:
+        """Whether a table that embedding and head share is trained: freezing either freezes it."""
+        return self.adapter == "none" and not {"embedding", "head"} & {*self.frozen}
+
 
 def named_targets(words: Iterable[str]) -> frozenset[str]:
     """The matrices that some words name: those of a group, or one itself."""
     return frozenset(name for word in words for name in TARGETS.get(word, (word,)))
 
 
-def pieces_of(row: Row, gated: bool) -> tuple[Piece, ...]:
+def pieces_of(row: Row, has_gate: bool) -> tuple[Piece, ...]:
     """The matrices inside a row that adapters may stand beside; an up projection is one where there is no gate."""
-    found = PIECES.get(row.name, ())
-    return found[1:] if row.name.endswith("_up") and len(found) == 2 and not gated else found
+    name = re.sub(r"_\d+$", "", row.name)  # the second of its kind in a layer has a number behind its name
+    found = PIECES.get(name, ())
+    return found[1:] if name.endswith("_up") and len(found) == 2 and not has_gate else found
 
 
-def trained_rows(section: str, rows: tuple[Row, ...], how: Training, gated: bool = True) -> tuple[Row, ...]:
-    """The rows of a kind of layer, or of an end: frozen ones marked, and those of the adapters behind them."""
+def trained_rows(
+    block: Block, rows: tuple[Row, ...], how: Training, tied: bool = False, stored: float = 0
+) -> tuple[Row, ...]:
+    """The rows of a kind of layer, or of an end: frozen ones marked, and those of the adapters behind them.
+
+    `tied`: embedding and head share a table. `stored`: bytes a value of frozen matrices inside layers, where they are
+    dequantised before each use; 0 where they are not.
+    """
     if how.whole:
         return rows
-    frozen = [how.adapter != "none" or any(FREEZES[part](section, row) for part in how.frozen) for row in rows]
-    return tuple(_walk(rows, frozen, how, gated))
+    frozen = [
+        how.adapter != "none"
+        or (tied and not how.table and _is_table(row))
+        or any(FREEZES[part](block.name, row) for part in how.frozen)
+        for row in rows
+    ]
+    found = apart(_Walk(block, how).rows(rows, frozen))
+    return tuple(_quantised(row, block, stored) if stored else row for row in found)
 
 
-def _walk(rows: tuple[Row, ...], frozen: list[bool], how: Training, gated: bool) -> Iterator[Row]:
-    """An input that a frozen matrix no longer keeps is kept by the next one that is trained and reads it too."""
-    dropped: dict[str, str] = {}
-    for row, still in zip(rows, frozen, strict=True):
-        if not isinstance(row, Linear):
-            yield replace(row, trained=not still)
-            continue
-        waits = dropped.pop(row.ins, row.waits) if row.waits == "none" else row.waits
-        chosen = [piece for piece in pieces_of(row, gated) if piece[0] in how.targets]
-        if still:
-            core = row.ins == "o"  # the attention core needs its output, whoever else does
-            yield replace(row, trained=False, waits=row.waits if core else "none")
-            if chosen:
-                yield from _adapters(row, chosen, "none" if core else waits, how.adapter == "dora")
-            elif waits != "none":
-                dropped[row.ins] = waits
-        else:
+def differentiated(sections: Mapping[str, tuple[Row, ...]]) -> dict[str, tuple[Row, ...]]:
+    """The rows of every kind of layer and of both ends; marked, those that no backward pass runs through."""
+    below = any(row.trained for row in sections["embedding"])
+    layers = below or any(row.trained for name, them in sections.items() if _in_layer(name) for row in them)
+    passes = {"embedding": below, "head": True}
+    return {
+        name: them if passes.get(name, layers) else tuple(replace(row, differentiated=False) for row in them)
+        for name, them in sections.items()
+    }
+
+
+def gated(block: Block) -> bool:
+    """Whether its feed-forward parts have a gate, if it has any."""
+    return all(getattr(part, "gated", True) for part in block.parts)
+
+
+def _quantised(row: Row, block: Block, stored: float) -> Row:
+    """A frozen matrix that is dequantised before each use, one matrix of the checkpoint at a time."""
+    if not isinstance(row, Linear) or row.trained or row.half:
+        return row
+    pieces = pieces_of(row, gated(block))
+    fields = {name: getattr(row, name) for name in row.__dataclass_fields__}
+    return Quantised(**fields, stored=stored, largest=pieces[0][1] or row.outs if pieces else row.outs)
+
+
+class _Walk:
+    """One pass over the rows of a block, which knows whose input is kept by nobody any more."""
+
+    def __init__(self, block: Block, how: Training) -> None:
+        self.how, self.has_gate = how, gated(block)
+        named = (dimension for part in block.parts for dimension in part.dimensions().items())
+        self.cuts = {name: piece.cut for name, pieces in named for piece in pieces if piece.cut != "none"}
+        self.dropped: set[str] = set()
+        self.core = False  # whether the output of an attention core has been kept by nobody yet
+
+    def rows(self, rows: tuple[Row, ...], frozen: list[bool]) -> Iterator[Row]:
+        """An input that a frozen matrix no longer keeps is kept by the next trained one that reads it too."""
+        for row, still in zip(rows, frozen, strict=True):
+            if isinstance(row, Linear):
+                yield from self.linear(row, still)
+            else:
+                self.pass_by(row)
+                yield replace(row, trained=not still)
+
+    def pass_by(self, row: Row) -> None:
+        """A norm makes a new tensor of its width; a core leaves its output to the row behind it.
+
+        A residual ends nothing: it also stands between two parts that read one input.
+        """
+        if isinstance(row, Attention) or re.fullmatch(r"cross_attention(_\d+)?", row.name):
+            self.core = True
+        elif isinstance(row, Pointwise):
+            if _is_norm(row):
+                self.dropped.discard(row.width)
+            if row.width == "o" and row.kernel.keeps:
+                self.core = False
+
+    def linear(self, row: Linear, still: bool) -> Iterator[Row]:
+        """A matrix, and its adapters where it has some."""
+        waits = OWN.get(row.tokens, row.waits) if row.waits in RELIES and row.ins in self.dropped else row.waits
+        chosen = [piece for piece in pieces_of(row, self.has_gate) if piece[0] in self.how.targets]
+        core = self.core and row.waits != "none"  # the core needs its output, whoever else does
+        self.core &= not core
+        if not still or chosen:
+            self.dropped -= {row.ins} if waits != "none" else set()
+        elif waits not in RELIES and row.tokens in OWN:
+            self.dropped.add(row.ins)
+        if not still:
             yield replace(row, waits=waits)
+            return
+        yield replace(row, trained=False, waits=row.waits if core else "none")
+        yield from self.adapters(row, chosen, "none" if core else waits)
 
-
-def _adapters(row: Linear, pieces: list[Piece], waits: str, decomposed: bool) -> Iterator[Row]:
-    held = "R" if row.copies == "E" else row.tokens
-    for place, (name, piece) in enumerate(pieces):
-        outs = piece or row.outs
-        yield Linear(f"{name}_a", row.tokens, row.ins, RANK, waits=waits if place == 0 else "none", copies=row.copies)
-        if row.ins in CUT_INPUTS:
-            yield Move(f"sum_{name}_a", "tp", row.tokens, RANK, times="two", times_back="none")
-        yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies)
-        if decomposed:
-            magnitude = Kernel(moves=2, moves_back=3, keeps=1)
-            yield Pointwise(f"{name}_magnitude", held, outs, magnitude, weights=outs, per=row.copies)
+    def adapters(self, row: Linear, pieces: list[Piece], waits: str) -> Iterator[Row]:
+        """A, the sum of its values where its input is cut, B, and a magnitude. The first A keeps the input."""
+        held = "R" if row.copies == "E" else row.tokens
+        for place, (name, piece) in enumerate(pieces):
+            outs, kept = piece or row.outs, waits if place == 0 else "none"
+            yield Linear(f"{name}_a", row.tokens, row.ins, RANK, waits=kept, copies=row.copies)
+            if row.ins in self.cuts:
+                yield Move(f"sum_{name}_a", self.cuts[row.ins], held, RANK, times="two", times_back="none")
+            yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies)
+            if self.how.adapter == "dora":
+                magnitude = Kernel(moves=2, moves_back=3, keeps=1)
+                yield Pointwise(f"{name}_magnitude", held, outs, magnitude, weights=outs, per=row.copies)

@@ -14,7 +14,8 @@ from ..layout.axes import Layout, joined
 from ..layout.case import Case
 from ..layout.predicates import longest_stage
 from ..layout.stages import candidates, chunk_sizes, distinct, whole
-from ..memory.peak import peak
+from ..memory.hosted import hosted
+from ..memory.peak import Stages, peak
 from ..schedule.laws import among
 from ..stage import stage_costs
 from ..step.total import step_seconds
@@ -160,7 +161,15 @@ def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Ch
     found = candidates(case.model, layout, case.engine.counts_ends)
     stages = tuple(stage_costs(stage, costs) for stage in found)
     seconds = step_seconds(stages, stage_costs(whole(case.model), costs, layout.pp), asked)
-    return np.asarray(peak(stages, asked)), np.broadcast_to(seconds, (*some.shape, len(ids)))
+    return _peaks(stages, asked), np.broadcast_to(seconds, (*some.shape, len(ids)))
+
+
+def _peaks(stages: Stages, case: Case) -> Array:
+    """Peaks of a block; without end where offload needs more host memory than there is (LAY042)."""
+    peaks, there = np.asarray(peak(stages, case)), case.cluster.host_bytes
+    if there is None or not np.any(case.layout.offload_optimizer):
+        return peaks
+    return np.where(hosted(stages, case) <= there, peaks, np.inf)
 
 
 def _number(part: Any, where: tuple[int, ...]) -> Any:

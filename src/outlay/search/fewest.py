@@ -46,7 +46,9 @@ def fewest(
     """
     tried: list[Tried] = []
     found: Plan | None = None
-    for cluster in sorted(clusters, key=lambda each: each.ranks):
+    every = sorted(clusters, key=lambda each: each.ranks)
+    least = max((one.ranks or 1 for one in job.beside), default=1)  # a copy beside is cut over so many
+    for cluster in [each for each in every if each.ranks >= least] or every:
         found = plan(model, job, cluster, engine, width=width, best=best, progress=progress, **narrowed)
         tried.append(Tried(cluster.ranks, verdict_of(found), found.search.legal))
         if found.best or not found.search.proved:

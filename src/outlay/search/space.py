@@ -60,9 +60,11 @@ class Space:
         return prod(map(len, self.degrees.values())) * len(self.schedules) * self.options
 
 
-def recompute_choices(parts: int) -> tuple[tuple[str, int], ...]:
-    """Nothing, the attention core, and every share of the layers."""
-    return ("none", 0), ("selective", 0), *(("full", part) for part in range(1, parts + 1))
+def recompute_choices(parts: int, engine: Engine) -> tuple[tuple[str, int], ...]:
+    """Nothing, the attention core, and every share of the layers, of those that the engine has."""
+    shares = {"any": range(1, parts + 1), "every_nth": divisors(parts), "all": (parts,)}[engine.recompute_part]
+    every = (("none", 0), ("selective", 0), *(("full", part) for part in shares))
+    return tuple(pair for pair in every if pair[0] in engine.recomputes)
 
 
 def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Width = "wide") -> Space:
@@ -84,7 +86,7 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
     return Space(
         degrees=degrees,
         schedules=tuple(dict.fromkeys((*engine.schedules, "1f1b"))),  # 1F1B: also of no pipeline
-        recompute=recompute_choices(PARTS[width]),
+        recompute=recompute_choices(PARTS[width], engine),
         parts=PARTS[width],
         zero=tuple(pair for pair in ZERO[width] if pair[0] in stages) or ((engine.zero, False),),
         overlap_tp=OVERLAP[width],

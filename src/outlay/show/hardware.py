@@ -164,10 +164,12 @@ def _about_node(name: str, style: Style) -> list[str]:
     one = _node(name)
     recalled = ", recalled" if one["price_unverified"] else ""
     price = f"{one['price_per_hour']:,.2f} USD an hour ({one['price_date']}{recalled})" if one["price_date"] else ""
+    host = f"{both(one['host_bytes'])} of host memory" if one["host_bytes"] else ""
     text = (
         f"{one['title']}: {one['accelerators']} x {one['accelerator']}, {one['domain']} on the fast link,"
-        f" {figure(one['nic_bandwidth'] / GB)} GB/s of NIC a card{', ' if price else ''}{price}"
+        f" {figure(one['nic_bandwidth'] / GB)} GB/s of NIC a card"
     )
+    text = ", ".join(filter(None, (text, host, price)))
     return block(name, text, style)
 
 
@@ -189,6 +191,8 @@ def cluster_lines(of: Cluster, style: Style) -> list[str]:
     heads = ("level", "joins", "GB/s a card", "reached", "us a step")
     lines += ["", *table(heads, [_level(link, of.ranks) for link in every], style, "l")]
     said = [*of.notes, *(f"{each}: recalled, not read from its source" for each in of.unverified)]
+    if of.host_bytes is not None:
+        said.insert(0, f"{both(of.host_bytes)} of host memory a card")
     if price and (dollars := of.dollars()) is not None:
         said.insert(0, f"{dollars:,.2f} USD an hour, price of {price.date}{', recalled' if price.unverified else ''}")
     return [*lines, *_notes(said, style), "", *block("MORE", "the same with --toml: a file to edit, for --on", style)]

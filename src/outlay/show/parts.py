@@ -10,7 +10,22 @@ from ..schedule.laws import SCHEDULES
 from ..undivided import State, state_of
 from .answer import verdict_of
 from .labels import AXIS_OF, label
-from .text import HUGE, Style, adding_up, block, both, counted, decimals, duration, figure, percent, short, table
+from .text import (
+    HUGE,
+    Style,
+    adding_up,
+    block,
+    both,
+    counted,
+    decimals,
+    duration,
+    figure,
+    gib,
+    percent,
+    short,
+    table,
+    wrapped,
+)
 
 BAR = 24  # characters of a bar at the wall
 STATE = ("weights", "gradients", "optimizer")
@@ -49,7 +64,18 @@ def _worst_rank(bill: Bill, style: Style) -> list[str]:
     worst = memory.worst_rank
     stage = next(one for one in memory.ranks if one.stage == worst.stage)
     lines = [f"  rank {worst.rank}: stage {worst.stage}, {holds(stage)}"]
-    return [*lines, *table(("", "GiB", "GB", "", "how"), [*rows, ("peak", *totals, band, "")], style, "lrrll", 4)]
+    shown = table(("", "GiB", "GB", "", "how"), [*rows, ("peak", *totals, band, "")], style, "lrrll", 4)
+    return [*lines, *shown, *wrapped(_levels(bill), style, 2, 4)]
+
+
+def _levels(bill: Bill) -> str:
+    """The three figures that tools read, which users compare."""
+    memory = bill.memory
+    return (
+        f"of it allocated {gib(memory.allocated_bytes)} (torch: max_memory_allocated), reserved"
+        f" {gib(memory.reserved_bytes)} (max_memory_reserved); the device shows {gib(memory.device_bytes)} (nvidia-smi,"
+        " with the driver's context)"
+    )
 
 
 def _total(column: list[str], places: int) -> str:

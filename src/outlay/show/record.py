@@ -68,7 +68,10 @@ def items(parts: Iterable[Item], unit: str) -> list[Record]:
 
 def memory(of: Memory) -> Record:
     """Memory of the worst rank, its parts, and every stage."""
-    names = ("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes")
+    names = (
+        *("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes"),
+        *("allocated_bytes", "reserved_bytes", "device_bytes"),
+    )
     return {name: plain(getattr(of, name)) for name in names} | {
         "verdict": of.verdict,
         "worst_rank": plain(of.worst_rank),
@@ -133,7 +136,7 @@ def table(bills: Iterable[Bill]) -> Record:
     return head("bills") | {"rows": [record(bill) for bill in bills]}
 
 
-NULLABLE = ("verdict", "band", "spine", "price", "packing")
+NULLABLE = ("verdict", "band", "spine", "price", "packing", "host_bytes")
 
 
 def unknown(value: Any, path: str = "") -> Iterator[str]:

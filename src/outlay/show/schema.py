@@ -50,7 +50,10 @@ def _item(unit: str) -> Schema:
 
 def _memory() -> Schema:
     stage = {"stage": WHOLE, "ranks": WHOLE, "layers": WHOLE, "embedding": YES_NO, "head": YES_NO, "peak_bytes": NUMBER}
-    sizes = ("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes")
+    sizes = (
+        *("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes"),
+        *("allocated_bytes", "reserved_bytes", "device_bytes"),
+    )
     return record_of(
         dict.fromkeys(sizes, NUMBER)
         | {
@@ -269,31 +272,10 @@ def plan_schema() -> Schema:
 
 
 def recompute_schema() -> Schema:
-    """What `outlay recompute --json` prints; of a layout that breaks rules `violations` alone."""
-    texts, whole = list_of(TEXT), {"type": "object", "description": "as in `outlay schema bill`"}
-    plan = {"bytes": NUMBER, "peak_bytes": NUMBER, "seconds": NUMBER}
-    point, choice = record_of(plan | {"share": NUMBER}), record_of(plan | {"name": TEXT, "flags": TEXT, "fits": YES_NO})
-    group = {"kind": TEXT, "layers": WHOLE, "again": texts, "saved": texts, "layers_from_one_input": WHOLE}
-    stage = {"stage": WHOLE, "layers": WHOLE, "passes_in_flight": NUMBER, "room_bytes": NUMBER, "state_bytes": NUMBER}
-    needed = {"schema": {"const": "outlay.recompute.1"}, "version": TEXT, "violations": list_of(record_of(VIOLATION))}
-    more = {
-        **dict.fromkeys(("model", "job", "cluster", "layout"), whole),
-        "engine": TEXT,
-        "stage": record_of(stage),
-        "budget_bytes": MAYBE,
-        "verdict": {"enum": ["fits", "below_floor"]},
-        "step_seconds": NUMBER,
-        "best": point | {"type": ["object", "null"]},
-        "floor": point,
-        "groups": list_of(record_of({**group, "kept_bytes": NUMBER, "seconds": NUMBER, "policy": TEXT})),
-        "choices": list_of(choice),
-        "asked": choice | {"type": ["object", "null"]},
-        "flags": {"type": ["string", "null"]},
-        "curve": list_of(record_of({"bytes": NUMBER, "seconds": NUMBER})),
-        "files": texts,
-        "assumptions": texts,
-    }
-    return {"$schema": DRAFT, **_with_more(record_of(needed), more)}
+    """What `outlay recompute --json` prints."""
+    from .recompute_schema import schema
+
+    return schema()
 
 
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {

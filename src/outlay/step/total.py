@@ -4,7 +4,7 @@ from ..formula import each, maximum, total, where
 from ..layout.case import Case
 from ..memory.activations import pass_bytes, recomputed_share
 from ..memory.peak import Stages
-from ..quantities import Bytes, Count, Params, Seconds, Share
+from ..quantities import Bytes, Count, Seconds, Share
 from ..schedule.bubble import fill_and_drain, schedule_share
 from ..stage import StageCosts
 from .compute import kernel_seconds, optimizer_seconds, recompute_seconds
@@ -69,14 +69,17 @@ def slowest_optimizer(stages: Stages, case: Case) -> Seconds:
 
 
 def stage_offload(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
-    """A rank's own weights read twice from host memory, activations written and read back: one micro-batch, one stage.
+    """A rank's own weights read from host memory, activations written and read back: one micro-batch, one stage.
 
-    Sharded weights are gathered after they were read.
+    Weights are read once in each pass that needs them, frozen ones as they are kept. Sharded weights are gathered after
+    they were read.
     """
-    dense: Params = stage.dense_parameters + stage.frozen("dense")
-    experts: Params = stage.expert_parameters + stage.frozen("expert")
-    own: Params = dense / case.weight_cut + experts / case.expert_weight_cut
-    weights: Bytes = 2 * case.compute_bytes * own * case.layout.offload_parameters
+    frozen: Bytes = 2 * stage.frozen_bytes("dense") - stage.read_once("dense")
+    frozen_experts: Bytes = 2 * stage.frozen_bytes("expert") - stage.read_once("expert")
+    dense: Bytes = 2 * case.compute_bytes * stage.dense_parameters + frozen
+    experts: Bytes = 2 * case.compute_bytes * stage.expert_parameters + frozen_experts
+    own: Bytes = dense / case.weight_cut + experts / case.expert_weight_cut
+    weights: Bytes = own * case.layout.offload_parameters
     tapes: Bytes = 2 * pass_bytes(stage, recomputed, case.layout) * case.layout.offload_activations
     return total(
         weights=where(case.layout.offload_parameters > 0, weights / case.cluster.accelerator.host_bandwidth, 0),

@@ -4,10 +4,11 @@ Data parallelism moves parameters, whatever the batch; tensor, context and exper
 layer; a pipeline moves stage boundaries alone.
 """
 
-from ..cluster.network import group, send_time
+from ..cluster.network import group, send_time, spine_time
 from ..formula import each, total, where
-from ..held import Held
+from ..held import Held, held_frozen_bytes
 from ..layout.case import Case
+from ..layout.replicas import Replicas
 from ..layout.sizes import padded_vocabulary, tokens_on_rank
 from ..memory.activations import recomputed_share
 from ..quantities import Bandwidth, Bytes, Count, Params, Seconds, Share, Tokens
@@ -60,9 +61,19 @@ def message_seconds(case: Case) -> Seconds:
 
 
 def tied_bytes(case: Case) -> Bytes:
-    """Gradients of a tied embedding, summed between first and last stage."""
+    """Gradients of a tied embedding, summed between first and last stage; none where it is frozen."""
     rows: Count = padded_vocabulary(case.model.vocab, case.layout.tp, case.engine.vocab_multiple)
-    return where(case.model.tied, where(case.layout.apart, case.reduce_bytes * rows * case.model.hidden, 0), 0)
+    return where(case.shares_table, where(case.layout.apart, case.reduce_bytes * rows * case.model.hidden, 0), 0)
+
+
+def held_again_bytes(held: Held, kind: str, replicas: Replicas) -> Bytes:
+    """What gathering frozen weights for backward passes would send in one step, of parts that need no such gather."""
+    return held_frozen_bytes(held, kind) * replicas.again_sent
+
+
+def held_again_seconds(held: Held, kind: str, replicas: Replicas) -> Seconds:
+    """The time of that."""
+    return held_frozen_bytes(held, kind) * replicas.again_pace
 
 
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -70,8 +81,10 @@ def data_bytes(stage: StageCosts, case: Case) -> Bytes:
     spared: Bytes = stage.end_parameters * case.dense_replicas.ends_sent
     dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared
     experts: Bytes = stage.expert_parameters * case.expert_replicas.sent
-    still: Bytes = stage.frozen_bytes("dense") * case.dense_replicas.frozen_sent
-    still_experts: Bytes = stage.frozen_bytes("expert") * case.expert_replicas.frozen_sent
+    once: Bytes = total(each(held_again_bytes, stage.once(case.engine.gathers_ends), "dense", case.dense_replicas))
+    once_experts: Bytes = total(each(held_again_bytes, stage.once(), "expert", case.expert_replicas))
+    still: Bytes = stage.frozen_bytes("dense") * case.dense_replicas.frozen_sent - once
+    still_experts: Bytes = stage.frozen_bytes("expert") * case.expert_replicas.frozen_sent - once_experts
     return total(dense=dense, experts=experts, frozen=still + still_experts, tied=tied_bytes(case))
 
 
@@ -79,8 +92,10 @@ def tied_seconds(case: Case) -> Seconds:
     """Time to sum a tied embedding's gradients between first and last stage: sent and received."""
     between: Count = case.layout.tp * case.layout.cp * case.layout.dp * (case.layout.pp - 1)
     far: Share = where(between < case.cluster.inside.size, 0, 1)
-    sent: Seconds = 2 * send_time(tied_bytes(case), far, case.cluster)
-    return where(case.model.tied, where(case.layout.apart, sent, 0), 0)
+    beyond: Share = where(between < case.cluster.outside.size, 0, 1)
+    message: Bytes = tied_bytes(case)
+    sent: Seconds = 2 * (send_time(message, far, case.cluster) + spine_time(message, beyond, case.cluster))
+    return where(case.shares_table, where(case.layout.apart, sent, 0), 0)
 
 
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
@@ -90,8 +105,10 @@ def data_seconds(stage: StageCosts, case: Case) -> Seconds:
     dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
     experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
     expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
-    still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace
-    still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace
+    once: Seconds = total(each(held_again_seconds, stage.once(case.engine.gathers_ends), "dense", case.dense_replicas))
+    once_experts: Seconds = total(each(held_again_seconds, stage.once(), "expert", case.expert_replicas))
+    still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace - once
+    still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace - once_experts
     return total(
         dense=dense + dense_latency,
         experts=experts + expert_latency,

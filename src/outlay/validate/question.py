@@ -94,7 +94,8 @@ def _network(name: str, ranks: int, gbit: float, node: int) -> Cluster:
     """A cluster of the catalogue with the network that the source states."""
     found = cluster(f"{ranks}x{name}")
     if gbit:
-        found = replace(found, outside=replace(found.outside, bandwidth=gbit * 1e9 / 8))
+        network = replace(found.top, bandwidth=gbit * 1e9 / 8)
+        found = replace(found, spine=network) if found.spine else replace(found, outside=network)
     return replace(found, inside=replace(found.inside, size=node)) if node else found
 
 

@@ -47,6 +47,35 @@ def lines(validation: Validation, width: int = 100) -> list[str]:
     return [_cut(line[:width], width).rstrip() for line in text]
 
 
+def markdown(validation: Validation) -> list[str]:
+    """The comparison as tables of a page: memory, then time, by source and by accelerator; then what was skipped."""
+    done, compared = len(validation.rows), len(validation.compared)
+    text = [f"{compared:,} of {done:,} rows compared. An error is predicted / measured - 1; bias keeps the sign.", ""]
+    for quantity in reversed(WORDS):
+        for by in ("source", "accelerator"):
+            text += _page_table(validation, quantity, by)
+    counts = Counter(row.reason for row in validation.rows if row.status == "skipped")
+    rows = [f"| {count:,} | {_cell(reason)} |" for reason, count in counts.most_common()]
+    return [*text, *(["| rows skipped | why |", "| ---: | --- |", *rows, ""] if rows else [])]
+
+
+def _page_table(validation: Validation, quantity: str, by: str) -> list[str]:
+    found = [one for one in validation.summary if one.by == by and one.quantity == quantity]
+    if not found:
+        return []
+    head = f"| {WORDS[quantity]} by {by} | rows | mean | median | 90 % | worst | bias | in band |"
+    return [head, "| --- |" + " ---: |" * 7, *map(_page_row, found), ""]
+
+
+def _page_row(one: Summary) -> str:
+    shares = (_share(one.mean), _share(one.median), _share(one.p90), _signed(one.worst), _signed(one.bias))
+    return f"| {_cell(one.name)} | {one.count:,} | {' | '.join(shares)} | {one.in_band:.0%} |"
+
+
+def _cell(text: str) -> str:
+    return _cut(text, 120).replace("|", "/")
+
+
 def _answer(validation: Validation) -> list[str]:
     done, compared = len(validation.rows), len(validation.compared)
     text = [f"{compared:,} of {done:,} rows compared, {done - compared:,} skipped"]

@@ -13,6 +13,7 @@ from .tables import (  # fmt: skip
     all_names,
     closest,
     find,
+    host_bytes,
     links,
     node,
     node_names,
@@ -144,7 +145,16 @@ def _build(parsed: _Parsed) -> Cluster:
     each = 1 if name in accelerator_names() else node(name).accelerators
     card = name if name in accelerator_names() else node(name).accelerator
     ranks = parsed.count * each
-    inside, outside = links(name, ranks)
+    inside, outside, *spine = links(name, ranks)
     used = used_figures(name)
-    recalled = tuple(figure for figure in used if used[figure].unverified and figure != "price")
-    return Cluster(f"{parsed.count}x{name}", accelerator(card), ranks, inside, outside, recalled, price=price(name))
+    return Cluster(
+        name=f"{parsed.count}x{name}",
+        accelerator=accelerator(card),
+        ranks=ranks,
+        inside=inside,
+        outside=outside,
+        unverified=tuple(figure for figure in used if used[figure].unverified and figure != "price"),
+        spine=spine[0] if spine else None,
+        price=price(name),
+        host_bytes=host_bytes(name),
+    )

@@ -1,7 +1,8 @@
 """A cluster of one's own, from a TOML file. Nothing in it is executed; every fault is said at once.
 
 name, accelerator (a name of the catalogue, or a table: `base` and what differs), ranks, accelerators_per_node, rails,
-unverified, [[levels]] from the inside out (two or three; or one that joins all), [price].
+host_bytes (an accelerator's part of its node), unverified, [[levels]] from the inside out (two or three; or one that
+joins all), [price].
 """
 
 import os
@@ -21,7 +22,7 @@ from .tables import accelerator, accelerator_names, closest, find, links, node, 
 MOST = 10_000_000  # accelerators in a cluster: beyond any that exists, and small enough for exact whole numbers
 LARGEST = 2**20  # bytes of a file
 RULE = "--on FILE.toml is a TOML file in UTF-8, of 1 MiB at most"
-TOP = ("name", "accelerator", "ranks", "accelerators_per_node", "rails", "unverified", "levels", "price")
+TOP = ("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "unverified", "levels", "price")
 LEVEL = ("name", "size", "bandwidth", "share", "latency_seconds", "paths", "nics", "oversubscription")
 MIXED = ("accelerators", "nodes")  # keys that would name several kinds
 
@@ -51,6 +52,7 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
     levels = _levels(top, card.base, joined, notes)
     rails = top.count("rails", 1_024, 1)
     price, named = _price(top), top.names("unverified")
+    host = top.figure("host_bytes", least=1.0) if "host_bytes" in top.values else None
     stem = Path(path).stem
     stem = stem if stem.isprintable() and 0 < len(stem) <= LONGEST else "own"
     name = top.text("name", stem)
@@ -70,6 +72,7 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
         rails=rails,
         price=price,
         notes=tuple(notes),
+        host_bytes=host,
     )
 
 
@@ -171,9 +174,10 @@ def _levels(top: Table, base: str, ranks: int, notes: list[str]) -> tuple[Link, 
     usual = links(base, ranks) if base else ()
     given = top.values.get("levels")
     if given is None and usual:
-        notes.append(f"{usual[0].name} and {usual[1].name} as the catalogue has them for {base}")
+        notes.append(f"{' and '.join(link.name for link in usual)} as the catalogue has them for {base}")
         return usual
     rows = given if isinstance(given, list) and 1 <= len(given) <= 3 else []
+    usual = (*usual[:1], *usual[-1:]) if len(rows) < 3 else usual
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         rule = "one to three tables [[levels]], from the inside out: a domain, the network, and a spine"
         top.fault("levels", "cannot be used" if given is not None else "is missing", rule, "[[levels]]")
@@ -192,7 +196,7 @@ def _level(at: Table, whole: int | None, usual: Link | None, below: list[Link], 
     `whole` is the size of the outermost level, which joins all.
     """
     at.only(LEVEL)
-    under, last = (below[-1], "the level below") if below else (usual, base)
+    under, last = (below[-1], "the level below") if below and usual is None else (usual, base)
     over, nics = at.number("oversubscription", 1, 1_000, 1), at.number("nics", 0.001, 1_000, 1)
     made = Link(
         name=at.text("name", "spine" if below else None),

@@ -47,6 +47,7 @@ class Node:
     accelerators: int
     domain: int  # accelerators on the fast link; it may join several nodes
     nic_bandwidth: float  # B/s an accelerator, one direction
+    host_bytes: float | None  # host memory of a node; None where it was not published
     price_per_hour: float | None  # USD a node; None where no price was published
 
 
@@ -85,6 +86,7 @@ def node(name: str) -> Node:
         accelerators=int(used["accelerators"]),
         domain=int(used["link size"]),
         nic_bandwidth=used["nic bandwidth"],
+        host_bytes=used.get("host bytes"),
         price_per_hour=used.get("price"),
     )
 
@@ -103,14 +105,29 @@ def used_figures(name: str) -> dict[str, Figure]:
     return used_figures(_entry("nodes.toml", name)["accelerator"]) | own
 
 
-def links(name: str, ranks: int) -> tuple[Link, Link]:
-    """The scale-up and the scale-out level of so many accelerators, by the name of an accelerator or a node type."""
+def links(name: str, ranks: int) -> tuple[Link, ...]:
+    """The levels of so many accelerators from the inside out, by the name of an accelerator or a node type.
+
+    They are the scale-up domain and the network; where bridges join few cards of a host, PCIe stands between them, and
+    joins all where the host holds all.
+    """
     of_node = {} if name in accelerator_names() else _entry("nodes.toml", name)
     entry = _entry("accelerators.toml", of_node.get("accelerator", name))
     values = values_of(used_figures(name).values())
     network = of_node.get("nic", entry["nic"]).get("name", entry["nic"]["name"])
     inside = _link("link", entry["link"]["name"], int(values["link size"]), values)
-    return inside, _link("nic", network, ranks, values)
+    nic = _link("nic", network, ranks, values)
+    host = int(min(values.get("pcie size", 0), values.get("accelerators", ranks)))
+    if host <= inside.size:
+        return inside, nic
+    between = _link("pcie", entry["pcie"]["name"], host, values)
+    return (inside, between) if ranks <= host else (inside, between, nic)
+
+
+def host_bytes(name: str) -> float | None:
+    """Host memory of one accelerator's part of its node; None for an accelerator, and where it was not published."""
+    found = values_of(used_figures(name).values())
+    return found["host bytes"] / found["accelerators"] if "host bytes" in found else None
 
 
 def price(name: str) -> Price | None:

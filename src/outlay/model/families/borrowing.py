@@ -15,9 +15,9 @@ from .family import Facts, Family, Field
 
 def _gemma_attention(facts: Facts, layer: int, full: bool) -> Attention:
     """The last layers borrow keys and values; full layers of Gemma 4 have heads of another width and number."""
-    width = (facts.values.get("global_head_dim") or facts.head_dim) if full else facts.head_dim
-    shared = full and facts.values.get("keys_are_values", False)
-    heads = facts.values.get("global_kv_heads") if shared else None
+    width = (facts.get("global_head_dim") or facts.head_dim) if full else facts.head_dim
+    shared = full and bool(facts.get("keys_are_values"))
+    heads = facts.get("global_kv_heads") if shared else None
     bias = facts.attention_bias
     return Attention(
         facts.heads, heads or facts.kv_heads, width, width, window=0 if full else facts.window, qkv_bias=bias,
@@ -45,9 +45,9 @@ def _gemma4_layer(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
 
 def _gemma4_feed_forward(facts: Facts, plain: FeedForward) -> tuple[Sublayer, ...]:
     """A dense part; or beside it experts, each of the two between norms of its own, and a norm of their sum."""
-    if not facts.values.get("has_experts"):
+    if not facts.get("has_experts"):
         return (Sublayer((plain,), "both"),)
-    missing = [key for name, key in EXPERT_KEYS.items() if not facts.values[name]]
+    missing = [key for name, key in EXPERT_KEYS.items() if not facts.get(name)]
     if missing:
         raise InputError(_no_experts(missing))
     experts = Experts(facts.experts, facts.active, facts.expert_width)

@@ -22,7 +22,7 @@ def step(*parts: AnyPart) -> Sublayer:
 
 def slides(facts: Facts, layer: int, period: int = 0, place: int = -1) -> bool:
     """Whether a layer sees a window only: an explicit list beats the rule of the class, all but one in each period."""
-    if not facts.window or facts.values.get("window_switch") is False:
+    if facts.get("window_switch") is False or not facts.window:
         return False
     if facts.layer_types is not None:
         return bool(facts.layer_types[layer] == "sliding_attention")

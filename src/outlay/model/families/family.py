@@ -121,16 +121,20 @@ class Facts:
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        """Keep the settled values."""
+        """Keep the settled values, and which of them are asked for."""
         self.values = dict(values)
+        self.asked: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         """The value of a field."""
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in self.values:
-            return self.values[name]
-        return NEUTRAL.get(FIELDS[name].kind)
+        return self.get(name) if name in self.values else NEUTRAL.get(FIELDS[name].kind)
+
+    def get(self, name: str) -> Any:
+        """The value of a field that the family may not have; None where it has not."""
+        self.asked.add(name)
+        return self.values.get(name)
 
 
 Layer: TypeAlias = Callable[[Facts, int], tuple[Sublayer, ...]]

@@ -45,7 +45,7 @@ def _nemotron_mamba(facts: Facts, layer: int) -> Mamba2:
     shared_equally(facts.scan_heads, facts.groups, "recurrent heads", "groups")
     return Mamba2(
         facts.scan_heads, facts.scan_head_dim, facts.state, facts.groups, facts.chunk, facts.taps, facts.conv_bias,
-        facts.scan_bias, facts.scan_bias, "groups",
+        facts.scan_bias, facts.scan_bias,
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _nemotron(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
 
 def _jamba_mixer(facts: Facts, layer: int) -> AnyPart:
     full = layer % facts.attention_period == facts.attention_offset
-    return (grouped() if full else mamba("weights"))(facts, layer)
+    return (grouped() if full else mamba("weights", apart=True))(facts, layer)
 
 
 def _jamba_feed_forward(facts: Facts, layer: int) -> AnyPart:
@@ -91,7 +91,7 @@ def _bamba_mixer(facts: Facts, layer: int) -> AnyPart:
 
 def _falcon_h1(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
     """Attention and Mamba-2 read one norm and are added, then a feed-forward part."""
-    mixer = mamba2("groups" if facts.scan_norm else "none", out_bias=facts.out_bias)(facts, layer)
+    mixer = mamba2(normed=facts.scan_norm, out_bias=facts.out_bias)(facts, layer)
     return Sublayer((grouped()(facts, layer), mixer)), Sublayer((dense()(facts, layer),))
 
 

@@ -43,7 +43,7 @@ def head_width(facts: Facts, width: int) -> int:
     return found
 
 
-def mamba(norms: Literal["none", "weights", "bare"] = "none") -> Maker:
+def mamba(norms: Literal["none", "weights", "bare"] = "none", apart: bool = False) -> Maker:
     """Mamba-1."""
 
     def make(facts: Facts, layer: int) -> Mamba:
@@ -51,22 +51,22 @@ def mamba(norms: Literal["none", "weights", "bare"] = "none") -> Maker:
         shared_equally(width, heads, "channels", "recurrent heads")
         return Mamba(
             width, facts.state, facts.step_rank, facts.taps, heads,
-            conv_bias=facts.conv_bias, bias=facts.scan_bias, norms=norms,
+            conv_bias=facts.conv_bias, bias=facts.scan_bias, norms=norms, apart=apart,
         )  # fmt: skip
 
     return make
 
 
-def mamba2(norm: Literal["all", "groups", "none"] = "all", **more: Any) -> Maker:
+def mamba2(**more: Any) -> Maker:
     """Mamba-2; its heads share the expanded width, or one that the config gives."""
 
     def make(facts: Facts, layer: int) -> Mamba2:
-        width = facts.values.get("scan_width") or facts.expand * facts.hidden
+        width = facts.get("scan_width") or facts.expand * facts.hidden
         shared_equally(facts.scan_heads, facts.groups, "recurrent heads", "groups")
         bias = {"conv_bias": facts.conv_bias, "in_bias": facts.scan_bias, "out_bias": facts.scan_bias}
         return Mamba2(
             facts.scan_heads, head_width(facts, width), facts.state, facts.groups,
-            facts.chunk, facts.taps, norm=norm, **(bias | more),
+            facts.chunk, facts.taps, **(bias | more),
         )  # fmt: skip
 
     return make

@@ -40,7 +40,7 @@ def _attention(facts: Facts) -> Attention:
 
 def _zamba(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
     """One block on stream and embedding, whose output passes a matrix of the layer's own; then Mamba."""
-    own = Sublayer((mamba()(facts, layer),))
+    own = Sublayer((mamba(apart=True)(facts, layer),))
     if not _is_shared(facts, layer):
         return (own,)
     later = facts.tied and _uses(facts, layer) > 0
@@ -50,7 +50,7 @@ def _zamba(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
 
 def _zamba2(facts: Facts, layer: int) -> tuple[Sublayer, ...]:
     """Blocks in turn, with adapters of each use's own; without tied weights each use has a block of its own."""
-    own = Sublayer((mamba2("groups", conv_bias=True)(facts, layer),))
+    own = Sublayer((mamba2(conv_bias=True)(facts, layer),))
     if not _is_shared(facts, layer):
         return (own,)
     place, blocks = _uses(facts, layer), facts.shared_blocks

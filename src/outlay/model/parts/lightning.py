@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
 from .part import Dimensions, Frame, cut, norm
-from .scanning import FP32, SILU, exchange, project_in, project_out, sum_statistic
-
-GATED = Kernel(moves=3, moves_back=5, keeps=2)  # the gate, and the normed output that it multiplies
+from .scanning import BOTH, FP32, SILU, exchange, project_in, project_out, sum_statistic
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,6 @@ class Lightning:
             sum_statistic("sum_scan_norm"),
             norm(frame, kernels, "scan_norm", "T", "inner"),
             Linear("gate", "T", "hidden", "inner"),
-            Pointwise("gated_output", "T", "inner", GATED),
+            Pointwise("gated_output", "T", "inner", BOTH),
             *project_out(),
         )

@@ -1,15 +1,29 @@
 """Selective state spaces: Mamba-1, whose scan is element-wise, and Mamba-2, whose scan is matrix products in chunks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...engines.engine import KernelSet
-from ..operations import Linear, Move, Row
+from ...engines.engine import Kernel, KernelSet
+from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scan
 from .part import Dimension, Dimensions, Frame, cut, norm, whole
-from .scanning import FLOAT, FP32, REPEATED, convolve, exchange, project_in, project_out, sum_statistic, tail, taps
+from .scanning import (
+    CONVOLUTION,
+    FLOAT,
+    FP32,
+    REPEATED,
+    convolve,
+    exchange,
+    project_in,
+    project_out,
+    sum_statistic,
+    tail,
+    taps,
+)
 
 SAVED_EVERY = 2048  # tokens between the states that the scan of Mamba-1 keeps; source: state-spaces/mamba, its kernel
+IN_SCAN = Kernel(moves=2, moves_back=3)  # the gate, inside the scan's kernel: it reads and writes once more
+GATED_NORM = Kernel(moves=3, moves_back=6, keeps_group=4)  # beside the scan: what it reads waits there
 
 
 @dataclass(frozen=True)
@@ -19,7 +33,9 @@ class Mamba:
     Model FLOPs of the scan by convention, 9 a channel and state and 2 a channel (as VMamba counts them): they are
     element-wise, no counter of matrix products sees them, and their time is that of the bytes they move. Kept is what
     MambaInnerFn of state-spaces/mamba saves: both halves of the projection, time step rank, B and C twice, the scan's
-    output and a state in fp32 every 2,048 tokens. Convolution output and time steps are computed again.
+    output and a state in fp32 every 2,048 tokens. Convolution output, time steps and what goes into the projection out
+    are computed again. Where a class runs them apart, these wait too, and SelectiveScanFn saves its own copies of gate
+    and input, in the order of tokens. Source: mamba_ssm/ops/selective_scan_interface.py.
     """
 
     width: int  # channels
@@ -30,6 +46,7 @@ class Mamba:
     conv_bias: bool = True
     bias: bool = False  # of the projections in and out
     norms: Literal["none", "weights", "bare"] = "none"  # of the time step's input, B and C
+    apart: bool = False  # convolution, scan and projection out are kernels of their own
     kind: Literal["mamba"] = "mamba"
 
     def dimensions(self) -> Dimensions:
@@ -45,6 +62,7 @@ class Mamba:
             return Dimension(heads.units, width, heads.cut)
 
         swapped = channels(3)
+        copies = 2 if self.apart and self.norms != "none" else 4  # of B and C; norms of their own keep their input
         return {
             "scan_in": (channels(2),),
             "conv": (inner,),
@@ -58,7 +76,7 @@ class Mamba:
             "scan_weights": (channels(self.state + 1),),
             "scan_arithmetic": (channels((9 * self.state + 2) / 2),),
             "scan_moves": (channels(4), shared(2 * self.state)),
-            "scan_keeps": (inner, shared(self.rank + 4 * self.state)),
+            "scan_keeps": (channels(6 if self.apart else 2), shared(self.rank + copies * self.state)),
             "scan_bytes": (channels(FLOAT * 2 * self.state / SAVED_EVERY),),
             "scan_swap": (swapped,),
             "state": (channels(FP32 * self.state), *tail((inner,), self.taps)),
@@ -70,7 +88,7 @@ class Mamba:
         return (
             *project_in(shared, self.bias),
             *exchange(),
-            convolve(REPEATED),
+            convolve(CONVOLUTION if self.apart else REPEATED),
             Linear("step_state", "T", "head_channels", "step_state", copies="state_heads"),
             *([Move("sum_step_state", "tp", "T", "step_state", times="two", times_back="two")] * (self.heads == 1)),
             *self._norms(frame, kernels),
@@ -79,7 +97,7 @@ class Mamba:
                 "scan", "T", "scan_moves", arithmetic="scan_arithmetic", keeps="scan_keeps", keeps_bytes="scan_bytes",
                 weights="scan_weights",
             ),
-            *project_out(biased=self.bias),
+            *project_out("T" if self.apart else "none", self.bias),
         )  # fmt: skip
 
     def _norms(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:
@@ -95,7 +113,9 @@ class Mamba2:
 
     FLOPs are those of its kernel: in chunks, C B' a group, and a head's outputs and states. Kept is what
     MambaSplitConv1dScanCombinedFn of state-spaces/mamba saves: all that the projection gives, the scan's output and
-    the statistic of its norm. Convolution, states and the gated norm are computed again.
+    the statistics of its norm, one a group. Convolution, states and the gated norm are computed again. Where norm and
+    projection out are no part of that kernel, it gates, and their inputs wait too. A group alone is normed over the
+    channels of all ranks.
     """
 
     heads: int
@@ -107,29 +127,31 @@ class Mamba2:
     conv_bias: bool = True
     in_bias: bool = False
     out_bias: bool = False
-    norm: Literal["all", "groups", "none"] = "all"  # of the gated output
+    normed: bool = True  # the gated output, group by group
     kind: Literal["mamba2"] = "mamba2"
 
     def dimensions(self) -> Dimensions:
         """Heads and groups are cut, never through."""
         inner = cut(self.heads, self.head_dim)
 
-        def groups(width: int) -> Dimension:
-            return cut(self.groups, width) if self.groups > 1 else Dimension(1, width)
+        def groups(width: int, dealt: bool = False) -> Dimension:
+            return Dimension(self.groups, width, "tp" if self.groups > 1 else "none", dealt=dealt)
 
         return {
             "scan_in": (cut(self.heads, 2 * self.head_dim + 1), groups(2 * self.state)),
             "conv": (inner, groups(2 * self.state)),
+            "conv_here": (inner, groups(2 * self.state, dealt=True)),
             "inner": (inner,),
             "scan_heads": (cut(self.heads),),
             "norm_groups": (groups(1),),
             "scan_weights": (cut(self.heads, 3),),
             "scan_work": (
-                groups(self.chunk * self.state), cut(self.heads, (self.chunk + 2 * self.state) * self.head_dim),
+                groups(self.chunk * self.state, dealt=True),
+                cut(self.heads, (self.chunk + 2 * self.state) * self.head_dim),
             ),
-            "scan_moves": (cut(self.heads, 2 * self.head_dim + 1), groups(2 * self.state)),
-            "scan_keeps": (cut(self.heads, self.head_dim + 1),),
-            "scan_swap": (cut(self.heads, 3 * self.head_dim + 1), groups(2 * self.state)),
+            "scan_moves": (cut(self.heads, 2 * self.head_dim + 1), groups(2 * self.state, dealt=True)),
+            "scan_keeps": (cut(self.heads, 2 * self.head_dim + 1),),
+            "scan_swap": (cut(self.heads, 3 * self.head_dim + 1), groups(2 * self.state, dealt=True)),
             "state": (
                 cut(self.heads, FP32 * self.head_dim * self.state),
                 *tail((inner, groups(2 * self.state)), self.taps),
@@ -142,15 +164,19 @@ class Mamba2:
         return (
             *project_in(shared, self.in_bias),
             *exchange(),
-            convolve(REPEATED),
+            convolve(REPEATED, "conv_here"),
             Scan("scan", "T", "scan_moves", work="scan_work", keeps="scan_keeps", weights="scan_weights"),
-            *self._gated_norm(frame, kernels),
-            *project_out("T" if self.norm == "none" else "none", self.out_bias),
+            *self._gated(frame, kernels),
+            *project_out("none" if kernels.fuses_scan else "T", self.out_bias),
         )
 
-    def _gated_norm(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:
-        if self.norm == "none":
-            return ()
-        if self.norm == "groups":
-            return (norm(frame, kernels, "gated_norm", "T", "inner", groups="norm_groups"),)
-        return sum_statistic("sum_gated_norm"), norm(frame, kernels, "gated_norm", "T", "inner")
+    def _gated(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:
+        """The gate in the scan's kernel and a norm behind it, or both in one."""
+        gate = Pointwise("gate", "T", "inner", IN_SCAN)
+        if not self.normed:
+            return (gate,)
+        summed = (sum_statistic("sum_gated_norm"),) if self.groups == 1 else ()
+        normed = norm(frame, kernels, "gated_norm", "T", "inner", groups="norm_groups")
+        if kernels.fuses_scan:
+            return *summed, replace(normed, kernel=GATED_NORM)
+        return gate, *summed, normed

@@ -17,6 +17,7 @@ class Dimension:
     width: Count = 1
     cut: Literal["none", "tp", "etp", "ep"] = "none"
     copied: bool = False  # fewer units than ranks: each rank has a copy of one
+    dealt: bool = False  # the same for the ranks that heads are dealt to
 
 
 Dimensions: TypeAlias = Mapping[str, tuple[Dimension, ...]]  # name -> the pieces that add up to it

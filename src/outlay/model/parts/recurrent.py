@@ -11,9 +11,7 @@ from ...engines.engine import Kernel, KernelSet
 from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scan
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, whole
-from .scanning import FLOAT, FP32, SILU, convolve, exchange, project_in, project_out, tail, taps
-
-BOTH = Kernel(moves=3, moves_back=5, keeps=2)  # a product whose two inputs wait
+from .scanning import BOTH, FLOAT, FP32, SILU, convolve, exchange, project_in, project_out, tail, taps
 
 
 @dataclass(frozen=True)

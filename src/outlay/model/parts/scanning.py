@@ -1,8 +1,8 @@
 """What recurrent parts have in common: a projection in, a short convolution, a scan, a projection out.
 
 Every recurrent part names its dimensions alike: `scan_in` what the projection gives, `conv` the channels of the
-convolution, `inner` what goes into the projection out, `scan_heads` what Ulysses deals out, `state` what one sequence
-passes on to the tokens behind it. A layer has one such part at most.
+convolution, `inner` what goes into the projection out, `scan_heads` what context parallelism may deal out, `state` what
+one sequence passes on to the tokens behind it. A layer has one such part at most.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from .part import GATHER, SCATTER, Dimension, Dimensions, whole
 
 CONVOLUTION = Kernel(moves=2, moves_back=3, keeps=1)  # its input waits
 REPEATED = Kernel(moves=2, moves_back=5, keeps=1)  # the same, and the backward pass computes its output again
-GATE = Kernel(moves=1, moves_back=2, keeps=1)  # inside a norm's kernel: one more input, which waits
+BOTH = Kernel(moves=3, moves_back=5, keeps=2)  # a product whose two inputs wait
 SILU = Kernel(moves=2, moves_back=3, keeps=1)
 PRODUCT = Kernel(moves=3, moves_back=5, keeps=1)  # with something that waits elsewhere
 
@@ -45,13 +45,13 @@ def project_in(shared: bool, biased: bool = False) -> tuple[Row, ...]:
     )
 
 
-def convolve(kernel: Kernel = CONVOLUTION) -> Pointwise:
+def convolve(kernel: Kernel = CONVOLUTION, width: str = "conv") -> Pointwise:
     """A depthwise convolution along the sequence, and its activation; each rank has its own channels."""
-    return Pointwise("conv", "T", "conv", kernel, weights="conv", per="conv_weights", work="taps")
+    return Pointwise("conv", "T", width, kernel, weights="conv", per="conv_weights", work="taps")
 
 
 def exchange() -> tuple[Row, ...]:
-    """Context parallelism: Ulysses deals heads in and out; the other kinds hand each rank the states of all."""
+    """Context parallelism deals heads in and out (Ulysses, some engines always), or each rank gets all states."""
     return (
         Move("swap_scan", "cp", "T", "scan_swap", "all_to_all", times="deals_heads", times_back="deals_heads"),
         Move("pass_states", "cp", "sequences_all", "state", times="passes_states", times_back="passes_states"),

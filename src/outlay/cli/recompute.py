@@ -1,0 +1,85 @@
+"""outlay recompute: what to compute again so that a layout fits, and what it costs."""
+
+from dataclasses import replace
+
+from ..bill import Bill, case_of
+from ..errors import Fault, InputError, quoted
+from ..search.recompute import recompute as search
+from ..show.recompute import Answer
+from .files import STDOUT, check, write
+from .flags import Given
+from .output import tell
+from .question import read_question
+from .values import BYTES, Faults, number
+
+
+def recompute(given: Given) -> int:
+    """The best plan, or the floor. Exit 1: no plan fits, or the layout breaks a rule."""
+    from ..show.recompute import recompute_lines
+    from ..show.recompute_record import recompute_record
+
+    faults = Faults()
+    budget, modules, path = _budget(given, faults), _modules(given), _path(given, faults)
+    try:
+        question = read_question(given)
+    except InputError as error:
+        raise InputError(*faults.found, *error.faults) from None
+    faults.stop()
+    layout = replace(question.layout, recompute="none", recompute_layers=0)
+    bill = replace(question, layout=layout).bill()
+    if bill.violations:
+        return _refuse(given, bill)
+    if question.layout.recompute not in (None, "none"):
+        said = f"--recompute {question.layout.recompute} is left out: what to compute again is the question here"
+        bill = replace(bill, assumptions=(said, *bill.assumptions))
+    case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
+    answer = Answer(search(case, budget, modules), bill, (path,) if path else ())
+    if path:
+        from ..show.recompute_svg import recompute_svg
+
+        write(path, recompute_svg(answer).encode(), given.on("force"))
+    if path != STDOUT:
+        tell(given, lambda: recompute_record(answer), lambda style: recompute_lines(answer, style))
+    return 0 if answer.found.outcome else 1
+
+
+def _budget(given: Given, faults: Faults) -> float | None:
+    text = given.text("budget")
+    if text is None:
+        return None
+    size = number(text, BYTES)
+    if size is None or size <= 0:
+        rule = "--budget is an amount of memory above 0, with its unit: B, KiB, MiB, GiB, GB"
+        faults.add(Fault("RCP004", "--budget is not an amount of memory", rule, quoted(text), "--budget 40GiB"))
+        return None
+    return float(size)
+
+
+def _modules(given: Given) -> tuple[str, ...]:
+    """Names between commas or blanks."""
+    return tuple((given.text("modules") or "").replace(",", " ").split())
+
+
+def _path(given: Given, faults: Faults) -> str | None:
+    path = given.text("svg")
+    if path is None:
+        return None
+    if path.startswith("--"):
+        rule = "--svg needs the name of a file, or - for standard output"
+        faults.add(Fault("CLI002", "--svg cannot be read", rule, quoted(path), "--svg f.svg"))
+    elif path == STDOUT and given.on("as_json"):
+        rule = "standard output holds one answer: the object of --json, or a file"
+        faults.add(Fault("DRW002", "two answers go to standard output", rule, "--json and -", "write one to a file"))
+    elif fault := check(path, given.on("force")):
+        faults.add(fault)
+    return path
+
+
+def _refuse(given: Given, bill: Bill) -> int:
+    """The answer is no: the layout breaks rules."""
+    from ..show.record import head, plain
+    from ..show.terminal import violation_lines
+
+    refused = head("recompute") | {"violations": plain(bill.violations)}
+    tell(given, lambda: refused, lambda style: violation_lines(bill.violations, style))
+    return 1

@@ -1,0 +1,159 @@
+"""What the layers of one stage may keep, and what a layout's step takes where its passes take longer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..bill import Loaded, load
+from ..cluster.efficiency import rates
+from ..engines.tables import kernel_set
+from ..layer import inventory
+from ..layout.case import Case
+from ..layout.sizes import sizes
+from ..layout.stages import chunk_layers, rank_chunks
+from ..memory.activations import in_flight, mask_bytes
+from ..memory.moments import head_moment, layer_moment
+from ..memory.peak import held_state, peak_bytes
+from ..memory.states import fresh_bytes
+from ..schedule.bubble import fill_and_drain
+from ..stage import StageCosts
+from ..step.overlap import exposed_data
+from ..step.total import idle_parts, pass_seconds, slowest_data, slowest_pass, step_seconds
+from .recompute_operations import Layer, layer_of
+
+
+def plain(case: Case) -> Case:
+    """The same layout where nothing is computed again."""
+    return replace(case, layout=replace(case.layout, recompute="none", recompute_layers=0))
+
+
+@dataclass(frozen=True)
+class StageRoom:
+    """One stage: its layers, chunk by chunk, the passes it has in flight, and what stands on its rank beside them."""
+
+    stage: StageCosts
+    case: Case
+    chunks: tuple[tuple[Layer, ...], ...]
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers of the stage, along the model."""
+        return tuple(layer for chunk in self.chunks for layer in chunk)
+
+    @cached_property
+    def passes(self) -> float:
+        """Micro-batches in flight at its peak, in stages."""
+        return float(in_flight(self.stage, self.case))
+
+    @cached_property
+    def near(self) -> float:
+        """Share of what is kept that is not moved to the host."""
+        return float(1 - self.case.layout.offload_activations)
+
+    @cached_property
+    def state(self) -> float:
+        """Bytes of state, whatever the batch."""
+        return float(held_state(self.stage, self.case))
+
+    @cached_property
+    def beside(self) -> float:
+        """Bytes beside the layers' tapes where a layer's backward pass runs: its gradients, and dropout masks."""
+        masks = self.passes * self.near * float(mask_bytes(self.stage))
+        return masks + float(layer_moment(self.stage, self.case))
+
+    @cached_property
+    def standing(self) -> float:
+        """Bytes that the head needs at another moment, beyond those: what runs again may use them."""
+        head = float(head_moment(self.stage, self.case)) - float(layer_moment(self.stage, self.case))
+        return max(0.0, head)
+
+    @cached_property
+    def room(self) -> float:
+        """Bytes that are left for the layers' tapes: usable less state, buffers and what stands beside."""
+        accelerator, engine = self.case.cluster.accelerator, self.case.engine
+        usable = accelerator.memory_bytes - accelerator.context_bytes - self.case.job.reserved_bytes
+        allocated = (usable - engine.workspace_bytes) / (1 + engine.slack_share)
+        return float(allocated - self.state + fresh_bytes(self.stage, self.case) - self.beside)
+
+    def held(self, kept: float, again: float) -> float:
+        """Bytes of the tapes: what every pass keeps, and what stands while some of it runs again."""
+        return self.passes * self.near * kept + again
+
+    def needed(self, kept: float, again: float) -> float:
+        """The same, and the head's moment where that is larger."""
+        return self.held(kept, max(again, self.standing))
+
+    def peak(self, kept: float, again: float) -> float:
+        """Peak memory of the rank."""
+        beyond = self.needed(kept, again) + self.beside - float(fresh_bytes(self.stage, self.case))
+        return float(peak_bytes(self.state + max(0.0, beyond), self.case.engine))
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The stages among which the worst one is, those with layers; and the whole model."""
+
+    stages: tuple[StageRoom, ...]
+    whole: StageRoom
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """One layer of every kind."""
+        return tuple({layer.name: layer for layer in self.whole.layers}.values())
+
+
+def rooms(loaded: Loaded) -> Rooms:
+    """The stages of a layout, with the operations of their layers."""
+    case, model, layout = loaded.case, loaded.case.model, loaded.case.layout
+    kinds = _kinds(loaded)
+    split, folded = tuple(layout.split or ()), bool(layout.folded)
+    chunks = [
+        tuple(kinds[model.pattern[layer]] for layer in chunk)
+        for chunk in chunk_layers(model.layers, layout.pp, layout.vpp, split, case.engine.counts_ends, folded)
+    ]
+    found = []
+    for stage in loaded.stages:
+        own = tuple(chunks[place] for place in rank_chunks(layout.pp, layout.vpp, int(stage.rank), folded))
+        if any(own):
+            found.append(StageRoom(stage, case, own))
+    return Rooms(tuple(found), StageRoom(loaded.whole, case, tuple(chunks)))
+
+
+def _kinds(loaded: Loaded) -> list[Layer]:
+    """The operations of every kind of layer."""
+    case, model = loaded.case, loaded.case.model
+    kernels = kernel_set(case.engine.kernels)
+    speed = rates(case.cluster.accelerator, case.job.number, kernels.attention_share, kernels.elementwise)
+    rows = inventory(model, case.job, kernels)
+    return [
+        layer_of(
+            held.costs,
+            rows[block.name],
+            sizes(model, block, case.job, case.layout, case.engine, kernels),
+            case,
+            speed,
+            kernels,
+        )
+        for block, held in zip(model.blocks, loaded.whole.layers, strict=True)
+    ]
+
+
+def without_recompute(case: Case) -> Loaded:
+    """The costs of a layout where nothing is computed again."""
+    return load(plain(case))
+
+
+def step_with(loaded: Loaded, extras: Mapping[str, float], through: float) -> float:
+    """Seconds of a step where the backward passes of stages take longer, and one through the whole model by `through`.
+
+    With fill and drain, and what then hides of the data-parallel exchange.
+    """
+    case = loaded.case
+    slowest, passes = float(slowest_pass(loaded.stages, case)), float(pass_seconds(loaded.whole, case))
+    longer = max(float(pass_seconds(stage, case)) + extras.get(stage.name, 0.0) for stage in loaded.stages)
+    data = slowest_data(loaded.stages, case)
+    before = fill_and_drain(passes, slowest, idle_parts(passes, loaded.whole, case))
+    after = fill_and_drain(passes + through, longer, idle_parts(passes + through, loaded.whole, case))
+    hidden = exposed_data(data, slowest, case) - exposed_data(data, longer, case)
+    whole = float(step_seconds(loaded.stages, loaded.whole, case))
+    return whole + float(case.micro_batches) * (longer - slowest) + float(after - before) - float(hidden)
