@@ -151,16 +151,16 @@ def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: 
     impossible = float(resident / (case.cluster.ranks * usable)) if usable > 0 else float("inf")
     named = {item.name: item.value for item in items}
     held = parts(held_state, stage, case)
-    allocated = float(allocated_bytes(stage, case))
+    allocated, most = float(allocated_bytes(stage, case)), float(peak(stages, case))
     alike = int(case.layout.tp * case.layout.cp * case.layout.dp)
     return Memory(
         unsharded_state_bytes=float(undivided),
         state_bytes=float(held["weights"] + held["gradients"] + held["optimizer"]),
         activation_bytes=named["activations"],
-        peak_bytes=float(peak(stages, case)),
+        peak_bytes=most,
         allocated_bytes=allocated,
         reserved_bytes=allocated * (1 + case.engine.slack_share),
-        device_bytes=float(peak(stages, case)) + accelerator.context_bytes,
+        device_bytes=most + accelerator.context_bytes,
         peak_band_bytes=(low, high),
         capacity_bytes=accelerator.memory_bytes,
         usable_bytes=usable,

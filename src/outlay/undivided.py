@@ -1,8 +1,7 @@
 """The parameters of a model by itself: the rows under the layout that divides nothing."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from .cluster.efficiency import Rates
 from .engines.recipe import Recipe
@@ -119,12 +118,12 @@ class State:
         return amount
 
 
-def _sections(model: Model, job: Job) -> Iterator[tuple[float, tuple[Row, ...], Sizes]]:
+@lru_cache(maxsize=8)
+def _sections(model: Model, job: Job) -> tuple[tuple[float, tuple[Row, ...], Sizes], ...]:
     """How often each kind of layer and each end stands in the model, its rows without collectives, and their sizes."""
     found = inventory(model, job, kernel_set("transformer_engine")).values()
-    counts = (*whole(model).counts, 1, 1)
-    for count, block, them in zip(counts, (*model.blocks, *model.ends), found, strict=True):
-        yield float(count), _work(them), plain_sizes(model, block, job)
+    kinds = zip((*whole(model).counts, 1, 1), (*model.blocks, *model.ends), found, strict=True)
+    return tuple((float(count), _work(them), plain_sizes(model, block, job)) for count, block, them in kinds)
 
 
 @cache
