@@ -17,7 +17,7 @@ from outlay.quantities import GIB
 from outlay.search.recompute import Recompute, recompute
 from outlay.search.recompute_engine import MODULES, effect, present
 from outlay.search.recompute_room import rooms, without_recompute
-from outlay.show.recompute import drawn
+from outlay.show.recompute import curve, drawn
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style
 from test_json import faults, refused
@@ -145,6 +145,17 @@ def test_the_curve_falls_and_ends_with_all_tapes_and_no_time() -> None:
     assert [point.needed for point in points] == sorted({point.needed for point in points})
     assert all(before.extra > after.extra for before, after in pairwise(points))
     assert points[-1].extra == 0 and got.needed(points[-1]) == pytest.approx(got.choices[0].needed, rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["megatron", "fsdp2"])
+def test_no_choice_of_the_engine_lies_under_the_curve(engine: str) -> None:
+    got = found(LLAMA_8B, "8xh100-sxm", engine, micro_batch=2)
+    spots = curve(got)
+
+    assert all(before[0] < after[0] and before[1] > after[1] for before, after in pairwise(spots))
+    for choice in got.choices:
+        under = [more for memory, more in curve(got, 10_000) if memory <= choice.needed]
+        assert min(under) <= got.choice_seconds(choice) + 1e-9
 
 
 def test_the_cheapest_bytes_go_first_norms_and_the_activation() -> None:

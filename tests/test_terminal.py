@@ -1,6 +1,7 @@
 """What people see: width, plain text, sums that add up, and the answer in the first word."""
 
 import io
+import json
 import re
 import sys
 
@@ -132,7 +133,10 @@ def test_bars_stand_against_the_wall_at_a_terminal_alone(
     monkeypatch.setattr(sys, "stdout", terminal)
     main(f"count {DEMO}".split())
 
-    assert re.search(r"stage 0 +50\.\d  ###", terminal.getvalue())
+    code, text = main(f"count {DEMO} --json".split()), terminal.getvalue()
+    first = json.loads(text[text.index("{") :])["memory"]["ranks"][0]["peak_bytes"] / 2**30
+    assert code == 0
+    assert re.search(rf"stage 0 +{first:.1f}  ###", text)
 
 
 # --- the answer -----------------------------------------------------------------------------------------------------

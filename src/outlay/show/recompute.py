@@ -1,18 +1,20 @@
 """The best recompute of a layout in the terminal: what it costs, layer by layer, beside what the engine offers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import TypeVar
 
 from ..bill import Bill
 from ..engines.engine import MEGATRON
 from ..quantities import GIB
-from ..search.recompute import Group, Point, Recompute
+from ..search.recompute import SAME, Group, Point, Recompute
 from ..search.recompute_engine import Choice
 from ..search.recompute_operations import Layer
 from .terminal import assumed_lines, loud_lines, subject_lines
 from .text import BAD, GOOD, Style, block, both, duration, figure, gib, percent, table, wrapped
 
-ROWS, LABEL, MOST_POINTS = 9, 10, 8  # of the drawn curve, and of its table
+ROWS, LABEL, MOST_SPOTS, MOST_POINTS = 9, 10, 100, 8  # of the drawn curve, and of its table
 CONVENTION = (
     "tapes are what all passes in flight keep and what stands while some of it runs again; a checkpoint stops when it"
     " has what it needs, but for layers in full, as the engine runs them; at most 16 layers from one input; kernel"
@@ -212,20 +214,30 @@ def room_part(found: Recompute, style: Style) -> list[str]:
 # --- the curve ------------------------------------------------------------------------------------------------------
 
 
-def curve(found: Recompute) -> list[tuple[float, float]]:
-    """Memory for tapes, and seconds that a step takes longer."""
-    return [(point.needed, found.seconds(point)) for point in thinned(found.plan.points)]
+Spot = tuple[float, float]  # bytes for tapes, and seconds that a step takes longer
+Shown = TypeVar("Shown", Point, Spot)
 
 
-def thinned(points: Sequence[Point], most: int = 100) -> list[Point]:
-    """Points evenly over the range of memory, both ends among them."""
-    if len(points) <= most:
-        return list(points)
-    low, high = points[0].needed, points[-1].needed
-    picked = {}
-    for point in points:
-        picked[int((point.needed - low) / (high - low) * (most - 1))] = point
-    return list({id(point): point for point in (points[0], *picked.values(), points[-1])}.values())
+def curve(found: Recompute, most: int = MOST_SPOTS) -> list[Spot]:
+    """The least time under each memory, of the plans found and of the engine's own choices."""
+    plans = thinned(found.plan.points, attrgetter("needed"), MOST_SPOTS)  # the time of a step is counted for each
+    spots = [(point.needed, found.seconds(point)) for point in plans]
+    spots += [(choice.needed, found.choice_seconds(choice)) for choice in found.choices]
+    front: list[Spot] = []
+    for memory, more in sorted(spots):
+        if not front or more < front[-1][1] - SAME:
+            front.append((memory, more))
+    return thinned(front, itemgetter(0), most)
+
+
+def thinned(spots: Sequence[Shown], memory: Callable[[Shown], float], most: int) -> list[Shown]:
+    """Spots evenly over the range of memory, both ends among them."""
+    if len(spots) <= most:
+        return list(spots)
+    low, high = memory(spots[0]), memory(spots[-1])
+    steps = [int((memory(spot) - low) / (high - low) * (most - 1)) for spot in spots]
+    picked: dict[int, int] = dict(zip(steps, range(len(spots)), strict=True))  # the last spot of each step
+    return [spots[place] for place in sorted({0, *picked.values(), len(spots) - 1})]
 
 
 def curve_part(found: Recompute, style: Style) -> list[str]:
@@ -233,11 +245,9 @@ def curve_part(found: Recompute, style: Style) -> list[str]:
     about = "memory for tapes against what a step takes longer; each point is the best under its memory"
     lines = block("CURVE", about, style)
     if not style.bars:
-        points = thinned(found.plan.points, MOST_POINTS)
         rows = [
-            (figure(point.needed / GIB), duration(more), percent(more / found.plain_seconds))
-            for point in points
-            for more in [found.seconds(point)]
+            (figure(memory / GIB), duration(more), percent(more / found.plain_seconds))
+            for memory, more in curve(found, MOST_POINTS)
         ]
         return [*lines, *table(("tapes GiB", "more a step", "of step"), rows, style)]
     return [*lines, *drawn(curve(found), found.room, style)]
