@@ -61,12 +61,18 @@ class Run:
 
 
 def shell(arguments: list[str]) -> tuple[float, float]:
-    """Wall seconds and peak resident megabytes of one command that must answer yes or no (exit 0 or 1)."""
+    """Wall seconds and peak resident megabytes of one command that must answer yes or no (exit 0 or 1).
+
+    It runs as where it is installed, with its bytecode: the first run writes what pip would have written.
+    """
     command = shutil.which("outlay", path=str(Path(sys.executable).parent))
     if command is None:
         raise FileNotFoundError("the command outlay is not installed beside this Python")
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
-    with subprocess.Popen([command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=around
+    ) as process:
         errors = process.stderr.read().decode() if process.stderr else ""
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -125,8 +131,9 @@ def a_list(run: Run) -> None:
 
 
 def from_the_shell(run: Run, name: str) -> None:
-    """The median of seven runs of a command, held to its limits."""
+    """The median of seven runs of a command after one to warm up, held to its limits."""
     arguments, most_seconds, most_memory = SHELL[name]
+    shell(arguments)
     runs = [shell(arguments) for _ in range(7)]
     seconds, megabytes = statistics.median(each[0] for each in runs), max(each[1] for each in runs)
     loop = workloads.reference_loop()["seconds"]

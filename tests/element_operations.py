@@ -38,7 +38,8 @@ class Counted(np.ndarray):
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, how: Any) -> Any:
         result = function(*plainly(inputs), **plainly(how))
-        Counted.work.add(result)
+        if function is not np.broadcast_to:  # a view: nothing is computed
+            Counted.work.add(result)
         return result.view(Counted) if isinstance(result, np.ndarray) else result
 
 

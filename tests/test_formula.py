@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlay.errors import FormulaError
-from outlay.formula import WORDS, ceil, divide, each, floor, maximum, minimum, of_row, sqrt, total, where
+from outlay.formula import WORDS, ceil, divide, each, floor, kept, maximum, minimum, of_row, sqrt, total, where
 
 numbers = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e12, 1e12, allow_subnormal=False))
 positive = st.one_of(st.integers(0, 10**9), st.floats(0, 1e12, allow_subnormal=False))
@@ -146,7 +146,7 @@ def test_each_row_answers_in_its_own_way() -> None:
     rows = (Row("light", 2), Heavy("heavy", 2))
 
     assert each(Row.weight, rows, 3) == {"light": 6, "heavy": 60}
-    assert of_row(Row.weight, rows[1]) is Heavy.weight
+    assert of_row(Row.weight, Heavy) is Heavy.weight
 
 
 def test_a_plain_formula_serves_rows_that_have_no_such_method() -> None:
@@ -163,3 +163,26 @@ def test_two_rows_of_one_name_are_refused_because_one_would_be_lost() -> None:
 
 def test_every_word_says_what_it_means() -> None:
     assert all(word.__doc__ for word in WORDS)
+
+
+# --- answers that are kept ------------------------------------------------------------------------------------------
+
+
+def test_a_kept_answer_is_of_its_record_and_its_inputs_and_an_array_is_answered_anew() -> None:
+    asked: list[Any] = []
+
+    class Shelf:
+        def __init__(self, width: int) -> None:
+            self.width = width
+
+        @kept
+        def holds(self, books: Any) -> Any:
+            asked.append(books)
+            return self.width * books
+
+    one, other = Shelf(2), Shelf(3)
+    assert [one.holds(5), one.holds(5), other.holds(5), one.holds(5.0)] == [10, 10, 15, 10.0]
+    assert asked == [5, 5, 5.0] and isinstance(one.holds(5), int) and isinstance(one.holds(5.0), float)
+
+    np.testing.assert_array_equal(one.holds(np.array([1.0, 2.0])), [2.0, 4.0])
+    np.testing.assert_array_equal(one.holds(np.array([1.0, 3.0])), [2.0, 6.0])

@@ -44,3 +44,13 @@ def test_every_room_below_the_faces_loads_numpy_and_the_standard_library_only() 
 
 def test_the_check_can_fail() -> None:
     assert "pydantic" in foreign("import outlay, pydantic")
+
+
+def test_a_plain_model_loads_no_family_and_no_part_that_it_does_not_have() -> None:
+    program = "import sys, outlay; outlay.load_model('llama-3.1-8b'); print(*(n for n in sys.modules if 'outlay' in n))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    loaded = set(done.stdout.split())
+    assert "outlay.model.families.dense" in loaded
+    assert not loaded & {f"outlay.model.families.{name}" for name in ("recurrent", "latent", "zamba", "hybrids")}
+    assert not loaded & {f"outlay.model.parts.{name}" for name in ("delta", "zaya", "streams", "doge")}

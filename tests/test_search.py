@@ -11,7 +11,7 @@ import pytest
 from models import DEEPSEEK_V3, LLAMA_8B, LLAMA_70B, MIXTRAL
 from outlay import InputError, Job, Layout, Model, count, load_cluster
 from outlay.bill import Loaded, load
-from outlay.layout.axes import ALONE
+from outlay.layout.axes import ALONE, NOT_VARIED
 from outlay.layout.case import Case
 from outlay.layout.predicates import longest_stage, no_empty_chunk
 from outlay.layout.rules import rules_of
@@ -19,6 +19,7 @@ from outlay.layout.stages import chunk_sizes
 from outlay.memory.peak import peak, peak_of
 from outlay.model.huggingface import read_config
 from outlay.schedule.laws import SCHEDULES
+from outlay.search.best import Best
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
 from outlay.search.lists import count_list
@@ -124,6 +125,7 @@ def options(case: Case, space: Space) -> list[Layout]:
     return [
         replace(
             at, recompute=kind, recompute_layers=count, zero=stage,
+            recompute_modules=space.recompute_modules if kind == "selective" else (),
             dp_shard=shard if inside else at.dp_shard, dp_replicate=at.dp_shard // shard if inside else 1,
             overlap_tp=tp, overlap_dp=dp, offload_optimizer=offload,
         )
@@ -262,14 +264,38 @@ def test_a_list_of_layouts_is_counted_as_each_by_itself() -> None:
     case, _ = small_space(1)
     chosen = combinations(case, declare(case.model, case.job, case.cluster, case.engine, "lean"))[::211][:60]
     flat = Layout.grid(**{
-        name: np.asarray([getattr(layout, name) for layout in chosen]) if name != "split" else ()
-        for name in Layout.__dataclass_fields__
-    })  # fmt: skip
+        name: np.asarray([getattr(layout, name) for layout in chosen])
+        for name in Layout.__dataclass_fields__ if name not in ("split", *NOT_VARIED)
+    } | {"split": (), "recompute_modules": ("core_attn",)})  # fmt: skip
     even = [index for index, layout in enumerate(chosen) if not layout.split]
     peaks, seconds = count_list(case, flat, rows=17)
     expected = [scalar(case, chosen[index]) for index in even]
     np.testing.assert_allclose(np.column_stack([peaks, seconds])[even], expected, rtol=1e-12)
     assert len(even) > 20
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_equal_times_the_smaller_peak_comes_first_then_the_first_place_in_any_order_of_the_blocks(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    seconds = random.integers(1, 4, (5, 40)).astype(float)  # so few values that most of them tie
+    peaks = random.integers(1, 4, (5, 40)).astype(float)
+    every = [(seconds[cell, row], peaks[cell, row], row, cell) for cell in range(5) for row in range(40)]
+    expected = sorted(one for one in every if one[1] <= 2)[:12]
+
+    best = Best(12, 2.0)
+    for rows in np.array_split(random.permutation(40), 6):
+        best.offer(peaks[:, rows], seconds[:, rows], rows)
+    assert [(one.seconds, one.peak, one.row, one.cell) for one in best.found] == expected
+
+
+def test_the_order_in_which_values_are_given_does_not_change_which_layouts_are_named() -> None:
+    names = {"tp": (1, 2), "cp": (1, 2, 4), "pp": (1, 2), "micro_batch": (1, 2, 4, 8, 16), "zero": (1, 2, 3),
+             "schedule": ("1f1b", "gpipe"), "overlap_dp": (False, True), "offload_optimizer": (0.0, 0.5)}  # fmt: skip
+    backwards = {name: values[::-1] for name, values in names.items()}
+    job, on = Job(2048, 64), load_cluster("16xh100-sxm")
+    found, again = (plan(LLAMA_8B, job, on, **given).best for given in (names, backwards))
+    assert [ranked.layout for ranked in found] == [ranked.layout for ranked in again]
+    assert len({(ranked.bill.step.seconds, ranked.bill.memory.peak_bytes) for ranked in found}) < len(found)
 
 
 @pytest.mark.parametrize("width", ["lean", "middle", "wide"])

@@ -1,5 +1,8 @@
 """How much work a search does: guards that do not depend on the machine, and that show which formula broke its axes."""
 
+import cProfile
+import pstats
+from collections import Counter
 from dataclasses import fields, replace
 from typing import Any
 
@@ -7,8 +10,8 @@ import numpy as np
 import pytest
 
 from element_operations import Counted, Work
-from models import DEEPSEEK_V3, GPT3
-from outlay import Job, Model, load_cluster
+from models import DEEPSEEK_V3, GPT3, LLAMA_70B
+from outlay import Job, Layout, Model, count, load_cluster
 from outlay.layout.axes import joined
 from outlay.search.blocks import CELLS, Grid, Hoisted, count_block, hoist, mapped
 from outlay.search.options import choice, groups
@@ -57,7 +60,7 @@ def test_a_layout_takes_few_element_operations_and_a_block_few_array_calls(name:
 
 def test_few_operations_run_over_every_axis() -> None:
     work, layouts = work_of_a_block(*QUESTIONS["deepseek-v3"])
-    assert sum(count for size, count in work.by_size.items() if size == layouts) <= 4
+    assert sum(times for size, times in work.by_size.items() if size == layouts) <= 4
 
 
 def test_the_guard_sees_a_formula_that_mixes_all_axes_early() -> None:
@@ -79,3 +82,18 @@ def test_the_inventory_is_walked_once_for_each_distinct_combination() -> None:
     costs = hoist(case, rows.layout)
     assert costs.index.size == len(rows)
     assert costs.index.max() + 1 < len(rows) / 5
+
+
+def test_a_bill_counts_each_stage_and_each_pass_once_and_shares_the_costs_of_layers_with_its_like() -> None:
+    job, on = Job(8192, 512), load_cluster("64xh100-sxm")
+    count(LLAMA_70B, job, on, Layout(tp=8, pp=4, zero=1))
+    watch = cProfile.Profile()
+    watch.runcall(count, LLAMA_70B, job, on, Layout(tp=8, pp=4, zero=2, overlap_dp=False))
+    calls = Counter[str]()
+    for (_, _, name), (_, times, *_) in pstats.Stats(watch).stats.items():  # type: ignore[attr-defined]
+        calls[name] += times
+
+    assert calls["model_costs"] == 0
+    assert calls["allocated_bytes"] == 4  # stages
+    assert calls["pass_seconds"] <= 2 * 3 + 2  # the three stages that can be slowest, twice; the whole model, twice
+    assert sum(calls.values()) < 16_000  # of Python functions, in all

@@ -13,31 +13,54 @@ __version__ = "0.1.0"
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .bill import Bill, count
-from .cluster.accelerator import Cluster
-from .cluster.catalogue import cluster as load_cluster
-from .derivation import explain
-from .engines.engine import Engine
-from .engines.tables import engine as load_engine
-from .errors import Fault, InputError, OutlayError
-from .job import Beside, Job, Packing
-from .layout.axes import Layout
-from .model.catalogue import find as load_model
-from .model.model import Model
-from .undivided import Parameters, parameters
-
 if TYPE_CHECKING:
+    from .bill import Bill, count
+    from .cluster.accelerator import Cluster
+    from .cluster.catalogue import cluster as load_cluster
+    from .derivation import explain
+    from .engines.engine import Engine
+    from .engines.tables import engine as load_engine
+    from .errors import Fault, InputError, OutlayError
+    from .job import Beside, Job, Packing
     from .ladder import explain_count
+    from .layout.axes import Layout
+    from .model.catalogue import find as load_model
+    from .model.model import Model
     from .search.plan import Plan, plan
+    from .undivided import Parameters, parameters
 
-# A search is loaded when it is asked for: a bill does not wait for it.
-_LATE = {"explain_count": ".ladder", "Plan": ".search.plan", "plan": ".search.plan"}
+# Each is loaded when it is asked for: a bill does not wait for a search, nor a line of help for either.
+_PLACES = {
+    "Beside": "job.Beside",
+    "Bill": "bill.Bill",
+    "Cluster": "cluster.accelerator.Cluster",
+    "Engine": "engines.engine.Engine",
+    "Fault": "errors.Fault",
+    "InputError": "errors.InputError",
+    "Job": "job.Job",
+    "Layout": "layout.axes.Layout",
+    "Model": "model.model.Model",
+    "OutlayError": "errors.OutlayError",
+    "Packing": "job.Packing",
+    "Parameters": "undivided.Parameters",
+    "Plan": "search.plan.Plan",
+    "count": "bill.count",
+    "explain": "derivation.explain",
+    "explain_count": "ladder.explain_count",
+    "load_cluster": "cluster.catalogue.cluster",
+    "load_engine": "engines.tables.engine",
+    "load_model": "model.catalogue.find",
+    "parameters": "undivided.parameters",
+    "plan": "search.plan.plan",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATE[name], __name__), name)
+    module, _, own = _PLACES[name].rpartition(".")
+    found = globals()[name] = getattr(import_module(f".{module}", __name__), own)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -283,7 +283,7 @@ class _Expression:
         formula, rows, *inputs = self.inputs(node)[0]
         values = {}
         for row in rows:
-            own = of_row(formula, row)
+            own = of_row(formula, row.__class__)
             values[row.name] = self.answer(ask(own, (row, *inputs), {}), row.name)[0]
         return values, unit_of(function_of(formula).__annotations__["return"])
 

@@ -4,22 +4,16 @@ On scalars every word returns a Python number, so exact counts stay exact and JS
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import FormulaError
 from .quantities import Flag, Real
-
-
-def _scalar(*values: object) -> bool:
-    for value in values:  # noqa: SIM110 (a bill asks thousands of times, and a loop is three times as fast)
-        if isinstance(value, np.ndarray):
-            return False
-    return True
 
 
 def _plain(value: Real) -> Real:
@@ -50,62 +44,57 @@ def where(condition: Flag, yes: Real, no: Real) -> Real:
     if not isinstance(condition, np.ndarray):
         return _plain(yes if condition else no)
     # Two whole numbers would give an array of int64, and that one spreads: a grid is float64 throughout.
-    chosen: NDArray[np.float64] = np.where(condition, yes, no).astype(np.float64, copy=False)
-    return chosen
+    return np.where(condition, *(one if isinstance(one, np.ndarray) else float(one) for one in (yes, no)))
 
 
 def divide(over: Real, under: Real) -> Real:
     """A quotient, and 0 where the divisor is 0: what is absent costs nothing."""
-    if _scalar(over, under):
+    if not isinstance(over, np.ndarray) and not isinstance(under, np.ndarray):
         return _plain(over / under) if under else 0.0
     nothing = np.equal(under, 0)
     quotient: NDArray[np.float64] = np.where(nothing, 0.0, over / np.where(nothing, 1.0, under))
     return quotient
 
 
-def _fold(pair: Callable[[Any, Any], Any], parts: Iterable[Real]) -> Real:
-    result: Real = reduce(pair, parts)
-    return _plain(result)
+Parts = Real | dict[str, Real]
 
 
-def _larger(a: Real, b: Real) -> Real:
-    if _scalar(a, b):
-        return a if a >= b else b
-    return np.maximum(a, b)
-
-
-def _smaller(a: Real, b: Real) -> Real:
-    if _scalar(a, b):
-        return a if a <= b else b
-    return np.minimum(a, b)
-
-
-def maximum(*parts: Real | Mapping[str, Real], **named: Real) -> Real:
-    """The largest; parts may be named, one by one or in a mapping, so that a derivation can say which one binds."""
-    return _fold(_larger, (*_flat(parts), *named.values()))
-
-
-def minimum(*parts: Real | Mapping[str, Real], **named: Real) -> Real:
-    """The smallest; parts may be named, one by one or in a mapping, so that a derivation can say which one binds."""
-    return _fold(_smaller, (*_flat(parts), *named.values()))
-
-
-def _flat(parts: Iterable[Real | Mapping[str, Real]]) -> Iterable[Real]:
+def _chosen(parts: Iterable[Parts], named: dict[str, Real], stays: Callable[..., Any], pair: np.ufunc) -> Real:
+    """The first part, unless it does not stay beside a later one; on arrays element by element."""
+    values: list[Real] = []
     for part in parts:
-        if isinstance(part, int | float | np.ndarray):
-            yield part
-        elif isinstance(part, Mapping):
-            yield from part.values()
+        if isinstance(part, dict):
+            values += part.values()
         else:
-            yield part
+            values.append(part)
+    first, *rest = (*values, *named.values())
+    for value in rest:
+        if isinstance(first, np.ndarray) or isinstance(value, np.ndarray):
+            first = pair(first, value)
+        elif not stays(first, value):
+            first = value
+    return _plain(first)
+
+
+def maximum(*parts: Parts, **named: Real) -> Real:
+    """The largest; parts may be named, one by one or in a mapping, so that a derivation can say which one binds."""
+    return _chosen(parts, named, operator.ge, np.maximum)
+
+
+def minimum(*parts: Parts, **named: Real) -> Real:
+    """The smallest; parts may be named, one by one or in a mapping, so that a derivation can say which one binds."""
+    return _chosen(parts, named, operator.le, np.minimum)
 
 
 def total(parts: Mapping[str, Real] | None = None, /, **named: Real) -> Real:
     """The sum of named parts, in reading order: a count is a tree of named parts that add up."""
-    first, *rest = (*(parts or {}).values(), *named.values()) or (0,)
+    first, *rest = (*parts.values(), *named.values()) if parts else named.values() or (0,)
     result = _plain(first)
     for part in rest:
-        result = result + _plain(part)
+        if isinstance(part, np.ndarray):
+            result = result + part if isinstance(result, np.ndarray) or result else part
+        elif part or not isinstance(result, np.ndarray):  # nothing is added to a grid without a call
+            result = result + _plain(part)
     return result
 
 
@@ -115,14 +104,36 @@ def each(formula: Callable[..., Real], rows: Iterable[Any], /, *inputs: Any) -> 
     for row in rows:
         if row.name in answers:
             raise FormulaError(f"each: two rows are named {row.name!r}, so one of them would not be counted")
-        answers[row.name] = of_row(formula, row)(row, *inputs)
+        answers[row.name] = of_row(formula, row.__class__)(row, *inputs)
     return answers
 
 
-def of_row(formula: Callable[..., Any], row: Any) -> Callable[..., Any]:
-    """The row's own version of a formula that is a method; any other formula as it is."""
-    own: Callable[..., Any] = getattr(type(row), formula.__name__, formula)
+@cache
+def of_row(formula: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """The version of a formula that rows of a kind have where it is a method; any other formula as it is."""
+    own: Callable[..., Any] = getattr(kind, formula.__name__, formula)
     return own
+
+
+Kept = TypeVar("Kept", bound=Callable[..., Any])
+
+
+def kept(function: Kept) -> Kept:
+    """The same function of a record and numbers, its answers kept on the record: a `cached_property` with inputs."""
+
+    @wraps(function)
+    def answer(record: Any, *inputs: Any) -> Any:
+        answers = record.__dict__.setdefault("answers", {})
+        key = (function, *inputs, *map(type, inputs))
+        try:
+            return answers[key]
+        except TypeError:  # an array has no hash
+            return function(record, *inputs)
+        except KeyError:
+            found = answers[key] = function(record, *inputs)
+            return found
+
+    return answer  # type: ignore[return-value]
 
 
 WORDS = (ceil, floor, sqrt, where, divide, maximum, minimum, total, each)

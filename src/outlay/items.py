@@ -1,24 +1,22 @@
 """The parts of a bill beside its memory: step, bubble and traffic, itemised from the formulas' own parts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from .cluster.network import level
+from .formula import total
 from .holding import Item
 from .layout.axes import Layout
 from .layout.case import Case
 from .memory.peak import Stages
 from .reading import parts
-from .schedule.bubble import schedule_slots, useful_slots
+from .schedule.bubble import schedule_share, schedule_slots, useful_slots
 from .stage import StageCosts
 from .step.overlap import exposed_data
 from .step.total import (
     idle_parts,
-    idle_seconds,
-    idle_share,
     pass_seconds,
-    slowest_data,
-    slowest_pass,
     step_seconds,
 )
 from .step.traffic import (
@@ -50,16 +48,6 @@ class Step:
     model_flops: float
 
 
-def step_items(stages: Stages, whole: StageCosts, case: Case) -> tuple[Item, ...]:
-    """The parts of a step's time; they add up to it. Work is shown by what the slowest stage spends it on."""
-    named = parts(step_seconds, stages, whole, case)
-    one_pass = parts(pass_seconds, slowest_stage(stages, case), case)
-    work = {name: float(case.micro_batches) * value for name, value in one_pass.items()}
-    rest = {name: value for name, value in named.items() if name != "work"}
-    shown = {name: value for name, value in (work | rest).items() if value or name in ("arithmetic", "idle")}
-    return tuple(_banded(name, float(value), case.engine.time_band) for name, value in shown.items())
-
-
 def slowest_stage(stages: Stages, case: Case) -> StageCosts:
     """The stage whose pass takes longest."""
     return max(stages, key=lambda stage: float(pass_seconds(stage, case)))
@@ -68,6 +56,39 @@ def slowest_stage(stages: Stages, case: Case) -> StageCosts:
 def busiest_stage(stages: Stages, case: Case) -> StageCosts:
     """The stage whose data-parallel exchange takes longest."""
     return max(stages, key=lambda stage: float(data_seconds(stage, case)))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The times of one layout, each counted once: what the parts of a bill beside its memory are made of."""
+
+    stages: Stages
+    whole: StageCosts
+    case: Case
+
+    @cached_property
+    def step(self) -> dict[str, float]:
+        """The parts of a step."""
+        return parts(step_seconds, self.stages, self.whole, self.case)
+
+    @cached_property
+    def slowest(self) -> StageCosts:
+        """The stage whose pass takes longest."""
+        return slowest_stage(self.stages, self.case)
+
+    @cached_property
+    def one_pass(self) -> dict[str, float]:
+        """The parts of one micro-batch through that stage."""
+        return parts(pass_seconds, self.slowest, self.case)
+
+
+def step_items(timed: Timed) -> tuple[Item, ...]:
+    """The parts of a step's time; they add up to it. Work is shown by what the slowest stage spends it on."""
+    case = timed.case
+    work = {name: float(case.micro_batches) * value for name, value in timed.one_pass.items()}
+    rest = {name: value for name, value in timed.step.items() if name != "work"}
+    shown = {name: value for name, value in (work | rest).items() if value or name in ("arithmetic", "idle")}
+    return tuple(_banded(name, float(value), case.engine.time_band) for name, value in shown.items())
 
 
 @dataclass(frozen=True)
@@ -83,15 +104,17 @@ class Bubble:
     definition: str
 
 
-def bubble_of(stages: Stages, whole: StageCosts, case: Case) -> Bubble:
+def bubble_of(timed: Timed) -> Bubble:
     """The bubble of one layout: its share exact in slots of equal stages, its seconds those of the stages at hand."""
+    case = timed.case
     pp, vpp, micro_batches = case.layout.pp, case.layout.vpp, case.micro_batches
-    share = float(idle_share(whole, case))
-    held = float(schedule_slots(pp, vpp, micro_batches, idle_parts(pass_seconds(whole, case), whole, case)))
+    divided = idle_parts(pass_seconds(timed.whole, case), timed.whole, case)
+    share = float(schedule_share(pp, divided, micro_batches))
+    held = float(schedule_slots(pp, vpp, micro_batches, divided))
     return Bubble(
         share=share,
         span_share=share,
-        seconds=float(idle_seconds(stages, whole, case)),
+        seconds=float(timed.step["idle"]),
         slots=held / pp,
         useful_slots=float(useful_slots(pp, vpp, micro_batches)),
         held_slots=held,
@@ -119,10 +142,9 @@ def _group(layout: Layout, axis: str) -> tuple[int, int]:
 EXPOSED = {"tp": "tensor", "cp": "context", "ep": "expert"}
 
 
-def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
+def traffic_of(timed: Timed) -> tuple[TrafficItem, ...]:
     """Bytes, seconds and exposed seconds of every axis that is cut, on the slowest stage."""
-    stage, layout = slowest_stage(stages, case), case.layout
-    shown = parts(pass_seconds, stage, case)
+    stage, case, layout, shown = timed.slowest, timed.case, timed.case.layout, timed.one_pass
     found = []
     for axis in ("tp", "cp", "ep", "etp"):
         ranks, stride = _group(layout, axis)
@@ -141,9 +163,9 @@ def traffic_of(stages: Stages, case: Case) -> tuple[TrafficItem, ...]:
     experts = case.model.experts > 0
     tied = float(tied_bytes(case)) > 0
     if layout.replicas > 1 or (experts and layout.edp > 1) or tied:
-        busiest = busiest_stage(stages, case)
-        alone = float(slowest_data(stages, case))
-        exposed = float(exposed_data(alone, slowest_pass(stages, case), case))
+        busiest = busiest_stage(timed.stages, case)
+        alone = float(data_seconds(busiest, case))
+        exposed = float(exposed_data(alone, total(shown), case))
         link = level(int(layout.replicas), int(layout.tp), case.cluster)
         found.append(TrafficItem("dp", float(data_bytes(busiest, case)), alone, exposed, link, "parameters"))
     return tuple(found)

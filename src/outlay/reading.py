@@ -1,7 +1,7 @@
 """Reading a formula: its own source, checked against the rules and kept as expressions; and the parts of its total.
 
 A formula is a docstring, annotated assignments and one return, each of a quantity. Everything that is read is read
-once: a module is parsed once, and the parts of a total are compiled once.
+once: a formula's own lines are parsed once, and the parts of a total are compiled once.
 """
 
 import ast
@@ -10,6 +10,7 @@ import functools
 import inspect
 import linecache
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -178,19 +179,25 @@ def property_of(owner: Any, name: str) -> Asked | None:
 
 
 @functools.cache
-def _module(path: str, text: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    # The first line of a decorated function is that of its first decorator, as in its code object.
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    return {(node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])): node for node in nodes}
-
-
 def _definition(function: FunctionType) -> ast.FunctionDef:
+    """The formula's own lines, parsed: from its first decorator on, as long as they are indented."""
     code = function.__code__
-    text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    found = _module(code.co_filename, text).get((code.co_name, code.co_firstlineno)) if text else None
-    if found is None:
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    first, end = code.co_firstlineno - 1, max((line for _, _, line in code.co_lines() if line), default=0)
+    margin = re.match(r"\s*", lines[first]).group() + " " if first < len(lines) else ""  # type: ignore[union-attr]
+    while end < len(lines) and (not lines[end].strip() or lines[end].startswith(margin)):
+        end += 1
+    found = _parsed("".join(lines[first:end]))
+    if not isinstance(found, ast.FunctionDef) or found.name != code.co_name:
         raise FormulaError(f"{function.__qualname__} ({code.co_filename}): the source of a formula can be read")
-    return found
+    return ast.increment_lineno(found, first)
+
+
+def _parsed(text: str) -> ast.stmt | None:
+    try:
+        return ast.parse(textwrap.dedent(text)).body[0]
+    except (SyntaxError, IndexError):
+        return None
 
 
 def _outside(function: FunctionType) -> dict[str, Any]:

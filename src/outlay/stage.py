@@ -7,35 +7,40 @@ for a second kind of layer.
 from dataclasses import dataclass
 from functools import cached_property
 
-from .formula import each, maximum, total
+from .formula import each, kept, maximum, total
 from .held import (
     Held,
+    HeldShapes,
     held_backward,
     held_block,
+    held_context_again,
     held_context_backward,
     held_context_forward,
     held_copies,
-    held_core,
-    held_core_tape,
     held_dense,
     held_dequantised,
     held_differentiated,
     held_entry,
     held_entry_of_one,
+    held_expert_again,
     held_expert_backward,
     held_expert_forward,
     held_experts,
     held_forward,
+    held_freed,
     held_frozen_bytes,
     held_gradients,
     held_kept,
     held_kept_selective,
+    held_modules,
     held_moments,
     held_orthogonalised,
     held_shapes,
     held_tape,
+    held_tensor_again,
     held_tensor_backward,
     held_tensor_forward,
+    held_trained,
     held_weight_gradient,
 )
 from .layer import ModelCosts
@@ -52,7 +57,8 @@ class StageCosts:
     layers: tuple[Held, ...]
     ends: tuple[Held, ...]  # embedding, head
     head: Count
-    unevenness: Count = 1  # layers if all its chunks were as its largest, over those it has
+    unevenness: Count = 1  # most layers that its passes in flight may be in, over those if its chunks were equal
+    matrices: tuple[HeldShapes, ...] = ()  # for whose gradients an engine's kernels write a tensor
     stages: Count = 1  # of a pipeline that it stands for: all of them where the model is whole, 1/v of one for a chunk
 
     @cached_property
@@ -75,6 +81,7 @@ class StageCosts:
         """Trained expert parameters of the stage."""
         return total(each(held_experts, self.parts))
 
+    @kept
     def frozen_bytes(self, kind: str) -> Bytes:
         """Bytes of frozen weights, dense or expert."""
         return total(each(held_frozen_bytes, self.parts, kind))
@@ -84,6 +91,7 @@ class StageCosts:
         """Bytes of frozen weights of the ends on the stage."""
         return total(each(held_frozen_bytes, self.ends, "dense"))
 
+    @kept
     def once(self, ends_stay: bool = False) -> tuple[Held, ...]:
         """Parts whose weights are read once a micro-batch: no backward pass runs through them.
 
@@ -92,23 +100,28 @@ class StageCosts:
         staying = self.ends if ends_stay else tuple(end for end in self.ends if not end.costs.differentiated)
         return *(held for held in self.layers if not held.costs.differentiated), *staying
 
+    @kept
     def read_once(self, kind: str) -> Bytes:
         """Bytes of frozen weights that no backward pass reads, dense or expert."""
         return total(each(held_frozen_bytes, self.once(), kind))
 
+    @kept
     def whole_bytes(self, weight: Bytes) -> Bytes:
         """All weights of the stage gathered: `weight` a trained parameter, frozen ones as they are kept."""
         trained: Params = self.dense_parameters + self.expert_parameters
         return weight * trained + self.frozen_bytes("dense") + self.frozen_bytes("expert")
 
+    @kept
     def copies(self, kind: str) -> Bytes:
         """Quantised copies of weights, dense or expert."""
         return total(each(held_copies, self.parts, kind))
 
+    @kept
     def moments(self, kind: str) -> Bytes:
         """The optimizer's moments, dense or expert."""
         return total(each(held_moments, self.parts, kind))
 
+    @kept
     def orthogonalised(self, kind: str) -> Seconds:
         """Time in which the optimizer orthogonalises matrices, dense or expert."""
         return total(each(held_orthogonalised, self.parts, kind))
@@ -118,9 +131,15 @@ class StageCosts:
         """Trained parameters of the ends on the stage."""
         return total(each(held_dense, self.ends))
 
+    @kept
     def block_bytes(self, weight: Bytes) -> Bytes:
         """The largest layer of the stage gathered: `weight` a trained parameter, frozen ones as they are kept."""
         return maximum(each(held_block, self.layers, weight))
+
+    @cached_property
+    def largest_trained(self) -> Params:
+        """Trained parameters of the layer that has most."""
+        return maximum(each(held_trained, self.layers))
 
     @cached_property
     def dequantised(self) -> Bytes:
@@ -134,7 +153,7 @@ class StageCosts:
 
     @cached_property
     def kept_selective(self) -> Bytes:
-        """Tapes of one micro-batch where the attention core is recomputed."""
+        """Tapes of one micro-batch where modules are recomputed."""
         return total(each(held_kept_selective, self.layers))
 
     @cached_property
@@ -148,9 +167,9 @@ class StageCosts:
         return maximum(each(held_tape, self.layers))
 
     @cached_property
-    def largest_core(self) -> Bytes:
-        """What the attention core that keeps most would keep, of one layer."""
-        return maximum(each(held_core_tape, self.layers))
+    def largest_freed(self) -> Bytes:
+        """What the recomputed module that frees most frees, of one layer."""
+        return maximum(each(held_freed, self.layers))
 
     @cached_property
     def largest_backward(self) -> Bytes:
@@ -164,8 +183,8 @@ class StageCosts:
 
     @cached_property
     def shapes(self) -> Params:
-        """Values of one matrix of each shape, of the kind of layer that has most."""
-        return maximum(each(held_shapes, self.layers))
+        """Values of one matrix of each shape that the stage has."""
+        return total(each(held_shapes, self.matrices))
 
     @cached_property
     def forward(self) -> Seconds:
@@ -173,9 +192,9 @@ class StageCosts:
         return total(each(held_forward, self.layers))
 
     @cached_property
-    def core_forward(self) -> Seconds:
-        """Attention cores of the layers, forward."""
-        return total(each(held_core, self.layers))
+    def modules_forward(self) -> Seconds:
+        """Kernels of the modules that selective recompute runs again."""
+        return total(each(held_modules, self.layers))
 
     @cached_property
     def gradients(self) -> Seconds:
@@ -203,6 +222,11 @@ class StageCosts:
         return total(each(held_tensor_forward, self.layers))
 
     @cached_property
+    def tensor_again(self) -> Seconds:
+        """Tensor-parallel exchange of the modules that run again."""
+        return total(each(held_tensor_again, self.layers))
+
+    @cached_property
     def tensor_backward(self) -> Seconds:
         """Tensor-parallel exchange of the layers, backward."""
         return total(each(held_tensor_backward, self.layers))
@@ -223,6 +247,11 @@ class StageCosts:
         return total(each(held_context_forward, self.layers))
 
     @cached_property
+    def context_again(self) -> Seconds:
+        """Exposed context-parallel exchange of the modules that run again."""
+        return total(each(held_context_again, self.layers))
+
+    @cached_property
     def context_backward(self) -> Seconds:
         """Exposed context-parallel exchange of the layers, backward."""
         return total(each(held_context_backward, self.layers))
@@ -231,6 +260,11 @@ class StageCosts:
     def expert_forward(self) -> Seconds:
         """Exchange between experts, forward."""
         return total(each(held_expert_forward, self.layers))
+
+    @cached_property
+    def expert_again(self) -> Seconds:
+        """Exchange between experts of the modules that run again."""
+        return total(each(held_expert_again, self.layers))
 
     @cached_property
     def expert_backward(self) -> Seconds:
@@ -242,4 +276,6 @@ def stage_costs(stage: Stage, costs: ModelCosts, stages: Count = 1) -> StageCost
     """Join what a stage holds with what each part costs."""
     layers = tuple(Held(each.name, count, each) for each, count in zip(costs.layers, stage.counts, strict=True))
     ends = Held("embedding", stage.embedding, costs.embedding), Held("head", stage.head, costs.head)
-    return StageCosts(stage.name, stage.rank, layers, ends, stage.head, stage.unevenness, stages)
+    parts = (*layers, *ends)
+    matrices = tuple(HeldShapes(of.name, tuple(parts[at] for at in of.parts), of.values) for of in costs.shapes)
+    return StageCosts(stage.name, stage.rank, layers, ends, stage.head, stage.unevenness, matrices, stages)

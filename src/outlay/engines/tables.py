@@ -1,64 +1,64 @@
 """The tables of engines, kernel sets, recipes, optimizers and precisions: the data files beside this module."""
 
-import tomllib
+import re
 from dataclasses import fields
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
-from .engine import Engine, Kernel, KernelSet
+from ..sections import section, sections
+from .engine import Engine, Kernel, KernelSet, Workspaces
 from .recipe import FrozenFormat, Optimizer, Precision, Types
 
-
-@cache
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
+PACKAGE = __name__.rpartition(".")[0]
 
 
-def _value(entry: Any) -> Any:
-    value = entry["value"] if isinstance(entry, dict) and "value" in entry else entry
+def _names(kind: str) -> tuple[str, ...]:
+    return tuple(sections(PACKAGE, f"{kind}.toml"))
+
+
+def _value(fact: Any) -> Any:
+    value = fact["value"] if isinstance(fact, dict) and "value" in fact else fact
     return tuple(value) if isinstance(value, list) else value
 
 
 def _known(kind: str, name: str, code: str) -> dict[str, Any]:
-    table = _table(kind)
-    if name not in table:
-        close = nearest(name, table)
+    known = _names(kind)
+    if name not in known:
+        close = nearest(name, known)
         raise InputError(
             Fault(
                 code,
                 f"no {kind[:-1].replace('_', ' ')} is called {quoted(name)}",
-                f"one of {', '.join(table)}",
+                f"one of {', '.join(known)}",
                 quoted(name),
-                close[0] if close else next(iter(table)),
+                close[0] if close else known[0],
             )
         )
-    entry: dict[str, Any] = table[name]
-    return entry
+    return section(PACKAGE, f"{kind}.toml", name)
 
 
 def engine_names() -> tuple[str, ...]:
     """The engines and releases that can be counted."""
-    return tuple(_table("engines"))
+    return _names("engines")
 
 
 def kernel_set_names() -> tuple[str, ...]:
     """The named kernel sets."""
-    return tuple(_table("kernel_sets"))
+    return _names("kernel_sets")
 
 
 def facts_of(name: str) -> dict[str, Any]:
     """The row of an engine with those of its base, each fact with its kind and source. Raises InputError (ENG001)."""
-    entry = _known("engines", name, "ENG001")
-    return facts_of(entry["base"]) | entry if "base" in entry else entry
+    own = _known("engines", name, "ENG001")
+    return facts_of(own["base"]) | own if "base" in own else own
 
 
 @cache
 def engine(name: str) -> Engine:
     """The facts of an engine. Raises InputError (ENG001) for an unknown name."""
-    entry = facts_of(name)
-    return Engine(name=name, **{f.name: _value(entry[f.name]) for f in fields(Engine) if f.name != "name"})
+    facts = facts_of(name)
+    return Engine(name=name, **{f.name: _value(facts[f.name]) for f in fields(Engine) if f.name != "name"})
 
 
 @cache
@@ -70,11 +70,24 @@ def frozen_format(name: str) -> FrozenFormat:
 @cache
 def kernel_set(name: str) -> KernelSet:
     """The facts of a kernel set. Raises InputError (ENG002) for an unknown name."""
-    entry = _known("kernel_sets", name, "ENG002")
+    own = _known("kernel_sets", name, "ENG002")
     kernels = {f.name for f in fields(KernelSet) if f.type is Kernel}
-    facts = {f.name: _value(entry[f.name]) for f in fields(KernelSet) if f.name != "name"}
+    facts = {f.name: _value(own[f.name]) for f in fields(KernelSet) if f.name != "name"}
     filled: dict[str, Any] = {key: Kernel(**fact) if key in kernels else fact for key, fact in facts.items()}
     return KernelSet(name=name, **filled)
+
+
+@cache
+def workspaces(libraries: tuple[str, ...], accelerator: str) -> Workspaces:
+    """Workspaces of some libraries together on one accelerator, named by its vendor and its name."""
+    held, grouped = 0, 0
+    for library in libraries:
+        row = section(PACKAGE, "workspaces.toml", library)
+        sizes = (size["bytes"] for size in row["sizes"] if re.search(size["match"], accelerator))
+        one = next(sizes, 0)
+        held += one * _value(row["held"])
+        grouped += one * _value(row["grouped"])
+    return Workspaces(held, grouped)
 
 
 @cache
@@ -92,5 +105,5 @@ def optimizer(name: str) -> Optimizer:
 @cache
 def precision(name: str) -> Precision:
     """What a precision keeps. Raises InputError (ENG005) for an unknown name."""
-    entry = _known("precisions", name, "ENG005")
-    return Precision(name=name, **{key: _value(value) for key, value in entry.items()})
+    facts = _known("precisions", name, "ENG005")
+    return Precision(name=name, **{key: _value(value) for key, value in facts.items()})

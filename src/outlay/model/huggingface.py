@@ -154,7 +154,7 @@ def language_model(
         if chosen is None:
             raise InputError(_no_part(top, part))
         return chosen, part
-    own = family is not None or _type(top) in (*FAMILIES, *RENAMED)
+    own = family is not None or _type(top) in RENAMED or _type(top) in FAMILIES
     if own and any(key in top for key in FIELDS["hidden"].keys):
         return top, ""
     for path in PARTS:

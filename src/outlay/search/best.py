@@ -11,7 +11,11 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, order=True)
 class Found:
-    """One layout that was kept: its step time and peak, and where it stands. Ties are broken by place."""
+    """One layout that was kept: its step time and peak, and where it stands.
+
+    In order: by time, then by peak, then by place, which is by the schedule and the other fields of the layout in the
+    order in which a space lists their values. So no two are equal, and the order of the blocks changes nothing.
+    """
 
     seconds: float
     peak: float

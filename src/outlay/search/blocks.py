@@ -126,10 +126,12 @@ class Grid:
 
     def layout_at(self, row: int, cell: int) -> Layout:
         """One layout, as Python numbers; an uneven pipeline says its split."""
-        some = choice(int(self.keys[row]), self.space)
-        where = (*(int(at) for at in np.unravel_index(cell, some.shape)), 0)
-        block = with_options(self.case, taken(self.rows.layout, np.asarray([row])), some)
-        picked = {f.name: _number(getattr(block, f.name), where) for f in fields(Layout)} | {"split": ()}
+        some = choice(int(self.keys[row]), self.space).at(cell)
+        one = with_options(self.case, taken(self.rows.layout, row), some)
+        picked = {f.name: _number(getattr(one, f.name)) for f in fields(Layout)} | {"split": ()}
+        picked["keep_gathered"] = self.case.layout.keep_gathered
+        if picked["recompute"] != "selective":
+            picked["recompute_modules"] = ()
         told = self.case.engine.splits_layers and not self.case.engine.counts_ends
         if told and self.case.model.layers % (picked["pp"] * picked["vpp"]):
             picked["split"] = tuple(chunk_sizes(self.case.model.layers, picked["pp"], picked["vpp"]))
@@ -172,10 +174,7 @@ def _peaks(stages: Stages, case: Case) -> Array:
     return np.where(hosted(stages, case) <= there, peaks, np.inf)
 
 
-def _number(part: Any, where: tuple[int, ...]) -> Any:
-    """One cell of a field, as a Python value; whole numbers as whole numbers."""
-    if not isinstance(part, np.ndarray):
-        return int(part) if isinstance(part, float) and part == int(part) else part
-    part = part.reshape([1] * (len(where) - part.ndim) + list(part.shape))
-    value = part[tuple(min(at, size - 1) for at, size in zip(where, part.shape, strict=True))].item()
-    return int(value) if isinstance(value, float) and value == int(value) else value
+def _number(value: Any) -> Any:
+    """A field of one layout, as a Python value; whole numbers as whole numbers."""
+    plain = value.item() if isinstance(value, np.ndarray | np.generic) else value
+    return int(plain) if isinstance(plain, float) and plain == int(plain) else plain

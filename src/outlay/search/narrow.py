@@ -1,15 +1,15 @@
 """Plain flags narrow a space: a field keeps the values that were given; contradictions are refused, all at once."""
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Fault, InputError, quoted
 from ..layout.complete import flag
 from .space import DEGREES, Space
 
-LISTS = ("overlap_tp", "overlap_dp", "offload_optimizer", "schedules")
-NAMES = (*DEGREES, "schedule", "recompute", "zero", "hybrid", "overlap_tp", "overlap_dp", "offload_optimizer")
+LISTS = ("overlap_tp", "overlap_dp", "offload_optimizer")
+NAMES = (*DEGREES, "schedule", "recompute", "recompute_modules", "zero", "hybrid", *LISTS)
 
 
 def _unknown(name: str) -> Fault:
@@ -19,13 +19,20 @@ def _unknown(name: str) -> Fault:
     )
 
 
+def _ordered(values: Iterable[Any], declared: Sequence[Any]) -> tuple[Any, ...]:
+    """Values in the order of the space, those that it has not behind them: which layout of equal ones is named first
+    does not depend on how a list was written."""
+    places = {value: place for place, value in enumerate(declared)}
+    return tuple(sorted(values, key=lambda value: (places.get(value, len(places)), value)))
+
+
 def _zero(space: Space, narrowed: Mapping[str, Any]) -> tuple[tuple[int, bool], ...]:
     """ZeRO stages that were given, and whether shards may or must stay inside a domain."""
     stages = narrowed.get("zero", tuple({stage for stage, _ in space.zero}))
     inside = narrowed.get("hybrid", (False, True))
     pairs = tuple(pair for pair in space.zero if pair[0] in stages and pair[1] in inside)
-    more = tuple((stage, False) for stage in stages if all(stage != pair[0] for pair in space.zero) and False in inside)
-    return pairs + more
+    more = sorted({*stages} - {stage for stage, _ in space.zero}) if False in inside else []
+    return *pairs, *((stage, False) for stage in more)
 
 
 def narrow(space: Space, **given: tuple[Any, ...]) -> Space:
@@ -41,9 +48,11 @@ def narrow(space: Space, **given: tuple[Any, ...]) -> Space:
     ]
     if faults:
         raise InputError(*faults)
-    degrees = {name: tuple(given.get(name, values)) for name, values in space.degrees.items()}
+    degrees = {name: _ordered(given.get(name, values), values) for name, values in space.degrees.items()}
     recompute = tuple(pair for pair in space.recompute if pair[0] in given.get("recompute", (pair[0],)))
-    lists: dict[str, Any] = {f.name: tuple(given[f.name]) for f in fields(Space) if f.name in LISTS and f.name in given}
+    lists: dict[str, Any] = {name: _ordered(given[name], getattr(space, name)) for name in LISTS if name in given}
+    if "recompute_modules" in given:
+        lists["recompute_modules"] = tuple(given["recompute_modules"])
     if "schedule" in given:
-        lists["schedules"] = tuple(given["schedule"])
+        lists["schedules"] = _ordered(given["schedule"], space.schedules)
     return replace(space, degrees=degrees, recompute=recompute, zero=_zero(space, given), **lists)

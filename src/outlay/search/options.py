@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout.case import Case
-from ..layout.predicates import heads, longest_stage, most_zero
+from ..layout.predicates import longest_stage, most_zero
 from .space import Space
 
 Array = NDArray[Any]
@@ -29,6 +29,15 @@ class Choice:
     hybrid: Array  # shards stay inside a scale-up domain
     offload_optimizer: Array
     overlap_dp: Array
+
+    def at(self, cell: int) -> "Choice":
+        """One value of each list: the options of one cell."""
+        kind, overlap_tp, zero, offload, overlap_dp = np.unravel_index(cell, self.shape)
+        return Choice(
+            self.recompute.flat[kind], self.recomputed.flat[kind], self.parts, self.overlap_tp.flat[overlap_tp],
+            self.zero.flat[zero], self.hybrid.flat[zero], self.offload_optimizer.flat[offload],
+            self.overlap_dp.flat[overlap_dp],
+        )  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -71,18 +80,17 @@ def keys(case: Case, space: Space) -> Array:
     copies = at.dp_shard / shard
     whole = (not experts) | (at.edp <= copies) | (at.edp % copies == 0)
     hybrid = hybrid & whole
-    cores = len(heads(case)) > 0
-    key: Array = (parts * 64 + cores * 32 + most_zero(case) * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
+    key: Array = (parts * 32 + most_zero(case) * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
     return key
 
 
-def _recompute(space: Space, parts: int, cores: bool) -> list[tuple[str, float]]:
+def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
     """Kinds of recompute, and under `full` how many `parts` of a stage's layers: each another number of layers.
 
-    Where no layer has an attention core, `selective` is `none`.
+    Where there is no module to recompute, `selective` is `none`.
     """
     plain = [(kind, 0.0) for kind, part in space.recompute if not part]
-    plain = plain if cores else plain[:1]
+    plain = plain if space.recompute_modules else plain[:1]
     wanted = [part / space.parts for _, part in space.recompute if part]
     counts = sorted({ceil(share * parts - 1e-9) for share in wanted})
     return [*plain, *(("full", float(count)) for count in counts)]
@@ -105,12 +113,12 @@ def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: 
 
 def choice(key: int, space: Space) -> Choice:
     """The options of rows with this key: one value of those that change nothing, and none that the engine has not."""
-    parts, cores, most, hidden, replicas, hybrid = key // 64, key & 32, key // 8 % 4, key & 4, key & 2, key & 1
+    parts, most, hidden, replicas, hybrid = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
     runs = [pair for pair in space.zero if pair[0] <= most]
     zero = [pair for pair in runs if hybrid or not pair[1]] or runs[:1]
     return _lists(
         parts,
-        tuple(_recompute(space, parts, cores > 0)),
+        tuple(_recompute(space, parts)),
         tuple(zero if replicas else zero[:1]),
         (
             tuple(space.overlap_tp) if hidden else (False,),

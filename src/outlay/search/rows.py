@@ -42,7 +42,8 @@ def _product(space: Space, ranks: int) -> Layout:
         cells[name] = (values.astype(float) if values.dtype.kind in "iu" else values).reshape(shape)
     left = np.floor(ranks / (cells["tp"] * cells["cp"] * cells["pp"]))
     least = min((stage for stage, _ in space.zero), default=0)  # a row that runs none of the ZeRO stages is illegal
-    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1), "zero": least}))
+    fixed = {"zero": least, "recompute_modules": space.recompute_modules}
+    return joined(ALONE, **(cells | {"dp_shard": np.maximum(left, 1)} | fixed))
 
 
 def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int) -> tuple[Array, dict[str, int]]:
@@ -72,7 +73,8 @@ def legal_rows(case: Case, space: Space) -> Rows:
     """Filter the product of degrees by every rule; the rules of a schedule are asked of the few rows that are left."""
     rules = [rule for rule in rules_of(case.engine.name) if rule.code not in OF_A_SPLIT]
     degrees = [rule for rule in rules if rule.code not in OF_A_SCHEDULE] + [EVEN]
-    product = replace(case, layout=_product(space, case.cluster.ranks))
+    every = joined(_product(space, case.cluster.ranks), accumulate_whole=case.engine.accumulates_whole)
+    product = replace(case, layout=every)
     shape = tuple(len(space.degrees[name]) for name in DEGREES)
     legal, rejected = _filtered(product, degrees, shape, len(space.schedules) * space.options)
     rows = _flat(product.layout, legal)
@@ -105,7 +107,7 @@ def disguised(rows: Layout, schedule: str) -> Array:
     return same
 
 
-def taken(layout: Layout, index: Array) -> Layout:
-    """Some rows of a layout of flat arrays."""
+def taken(layout: Layout, index: Array | int) -> Layout:
+    """Some rows of a layout of flat arrays, or one."""
     picked = {f.name: getattr(layout, f.name) for f in fields(Layout)}
     return Layout.grid(**{name: part[index] if isinstance(part, np.ndarray) else part for name, part in picked.items()})

@@ -4,19 +4,17 @@ accelerators.toml   one block an accelerator
 nodes.toml          one block a node type: an accelerator, how many, and the NICs they share
 """
 
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from ...errors import Fault, InputError, nearest, quoted
+from ...sections import section, sections
 from ..accelerator import Accelerator, Link, Price
 from .units import convert
 
-HEADER = re.compile(r'^\["?([^"\].]+|(?<=")[^"\]]+)"?\]$', re.MULTILINE)  # of an entry, not of a table inside one
+PACKAGE = __name__.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,12 @@ class Node:
 
 def accelerator_names() -> tuple[str, ...]:
     """The accelerators, as `--on` writes them."""
-    return tuple(_sections("accelerators.toml"))
+    return tuple(sections(PACKAGE, "accelerators.toml"))
 
 
 def node_names() -> tuple[str, ...]:
     """The node types, as `--on` writes them."""
-    return tuple(_sections("nodes.toml"))
+    return tuple(sections(PACKAGE, "nodes.toml"))
 
 
 def all_names() -> tuple[str, ...]:
@@ -94,7 +92,7 @@ def node(name: str) -> Node:
 def figures(name: str) -> tuple[Figure, ...]:
     """Every figure that the catalogue holds of an accelerator or a node type."""
     name = known(name, all_names())
-    return _figures("accelerators.toml" if name in _sections("accelerators.toml") else "nodes.toml", name)
+    return _figures("accelerators.toml" if name in sections(PACKAGE, "accelerators.toml") else "nodes.toml", name)
 
 
 def used_figures(name: str) -> dict[str, Figure]:
@@ -144,18 +142,8 @@ def _link(level: str, name: str, size: int, values: Mapping[str, float]) -> Link
     return Link(name, size, bandwidth, share, latency, int(values.get(f"{level} paths", 1)))
 
 
-@cache
-def _sections(file: str) -> dict[str, str]:
-    """The text of each entry. An entry is parsed when it is asked for: to parse all takes longer than to count."""
-    text = files(__package__).joinpath(file).read_text("utf-8")
-    _, *parts = HEADER.split(text)
-    return {name: f'["{name}"]\n{body}' for name, body in zip(parts[::2], parts[1::2], strict=True)}
-
-
-@cache
 def _entry(file: str, name: str) -> dict[str, Any]:
-    entry: dict[str, Any] = tomllib.loads(_sections(file)[name])[name]
-    return entry
+    return section(PACKAGE, file, name)
 
 
 @cache

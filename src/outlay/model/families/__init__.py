@@ -3,27 +3,13 @@
 A file a group: one entry is one family.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from .borrowing import BORROWERS
-from .classic import CLASSIC
-from .dense import DENSE, GEMMAS, GLMS
 from .family import COMMON, CORE, FIELDS, Facts, Family, Field
-from .hybrids import HYBRIDS
 from .kinds import blocks
-from .latent import LATENTS
-from .layer_normed import LAYER_NORMED
-from .linear import LINEAR
-from .mixtures import MIXTURES
-from .odd import ODD
 from .others import OTHERS
-from .patterned import PATTERNED
-from .recurrent import RECURRENT
-from .reshaped import RESHAPED
-from .routed import ROUTERS
-from .wrapped import WRAPPED
 from .wrappers import WRAPPERS, Wrapper
-from .zamba import ZAMBAS
 
 __all__ = [
     "COMMON",
@@ -40,25 +26,39 @@ __all__ = [
     "blocks",
 ]
 
-FAMILIES: Mapping[str, Family] = {
-    **DENSE,
-    **GEMMAS,
-    **GLMS,
-    **LAYER_NORMED,
-    **RESHAPED,
-    **MIXTURES,
-    **ROUTERS,
-    **PATTERNED,
-    **LATENTS,
-    **CLASSIC,
-    **BORROWERS,
-    **ODD,
-    **RECURRENT,
-    **HYBRIDS,
-    **LINEAR,
-    **ZAMBAS,
-    **WRAPPED,
-}
+GROUPS = (  # where they are, those of most models first
+    "dense.DENSE", "dense.GEMMAS", "dense.GLMS", "layer_normed.LAYER_NORMED", "reshaped.RESHAPED", "mixtures.MIXTURES",
+    "routed.ROUTERS", "patterned.PATTERNED", "latent.LATENTS", "classic.CLASSIC", "borrowing.BORROWERS", "odd.ODD",
+    "recurrent.RECURRENT", "hybrids.HYBRIDS", "linear.LINEAR", "zamba.ZAMBAS", "wrapped.WRAPPED",
+)  # fmt: skip
+
+
+class Families(Mapping[str, Family]):
+    """The families by their type. A group is loaded where a type is in none of those before it."""
+
+    def __getitem__(self, kind: str) -> Family:
+        for group in _groups():
+            if kind in group:
+                return group[kind]
+        raise KeyError(kind)
+
+    def __contains__(self, kind: object) -> bool:
+        return any(kind in group for group in _groups())
+
+    def __iter__(self) -> Iterator[str]:
+        return (kind for group in _groups() for kind in group)
+
+    def __len__(self) -> int:
+        return sum(map(len, _groups()))
+
+
+def _groups() -> Iterator[Mapping[str, Family]]:
+    for place in GROUPS:
+        module, name = place.split(".")
+        yield getattr(import_module(f".{module}", __name__), name)
+
+
+FAMILIES = Families()
 
 RENAMED: Mapping[str, str] = {
     "kimi_k2": "deepseek_v3",

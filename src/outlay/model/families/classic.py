@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Sublayer
-from ..parts import Attention, Projection
+from ..parts import Attention
+from ..parts.projection import Projection
 from .builders import decoder, dense, grouped, layer_norms, parallel, switched
 from .dense import BIASES, SLIDING, SQUARE, one_switch
 from .family import Facts, Family, Field

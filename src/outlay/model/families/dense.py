@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Sublayer
-from ..parts import Attention, CrossAttention, FeedForward
+from ..parts import Attention, FeedForward
+from ..parts.cross_attention import CrossAttention
 from .builders import Maker, always, decoder, dense, grouped, switched
 from .family import Facts, Family, Field
 

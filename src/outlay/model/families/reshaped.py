@@ -5,7 +5,8 @@ from typing import Any, TypeGuard
 
 from ...errors import Fault, InputError, quoted
 from ..model import Sublayer
-from ..parts import Attention, FeedForward, Projection
+from ..parts import Attention, FeedForward
+from ..parts.projection import Projection
 from .dense import BIASES
 from .family import CORE, Facts, Family, Field
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Sublayer
-from ..parts import AnyPart, Attention, FeedForward, Projection
+from ..parts import AnyPart, Attention, FeedForward
 from ..parts.adapter import Adapter
+from ..parts.projection import Projection
 from .family import Facts, Family, Field
 from .hybrids import RECURRENT_TYPES
 from .recurrent import MAMBA, MAMBA2, RANK, mamba, mamba2
