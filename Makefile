@@ -29,8 +29,9 @@ test: .venv/.dev  ## everything that needs no torch
 test-real: .venv-real/.package  ## the same counts in torch and transformers, on the built wheel
 	$(REAL)/python -m pytest -q --confcutdir=tests tests/real
 
-test-long: .venv/.dev  ## by hand: minutes to hours
-	$(BIN)/python -m pytest -q tests/long
+test-long: .venv/.dev .venv-real/.package  ## by hand: minutes to hours
+	$(BIN)/python -m pytest -q tests/long --ignore tests/long/real
+	$(REAL)/python -m pytest -q --confcutdir=tests tests/long/real
 
 bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--record records
 	$(BIN)/python benchmarks/bench.py $(ARGS)

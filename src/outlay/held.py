@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from .formula import minimum, where
+from .formula import each, maximum, minimum, total, where
 from .layer import LayerCosts
 from .quantities import Bytes, Count, Params, Seconds
 
@@ -64,6 +64,11 @@ def held_block(held: Held, weight: Bytes) -> Bytes:
     return held.some * (weight * trained + frozen)
 
 
+def held_trained(held: Held) -> Params:
+    """Trained parameters of one layer, where the stage has such layers."""
+    return held.some * (held.costs.dense_parameters + held.costs.expert_parameters)
+
+
 def held_dequantised(held: Held) -> Bytes:
     """The largest frozen matrix of one layer that is dequantised before each use."""
     return held.costs.dequantised
@@ -75,7 +80,7 @@ def held_kept(held: Held) -> Bytes:
 
 
 def held_kept_selective(held: Held) -> Bytes:
-    """Tapes of the layers of one kind where the attention core is recomputed, one micro-batch."""
+    """Tapes of the layers of one kind where modules are recomputed, one micro-batch."""
     return held.layers * held.costs.kept_selective
 
 
@@ -89,15 +94,18 @@ def held_tape(held: Held) -> Bytes:
     return held.some * held.costs.kept
 
 
-def held_core_tape(held: Held) -> Bytes:
-    """What one layer's attention core keeps, where the stage has such layers."""
-    return held.some * (held.costs.kept - held.costs.kept_selective)
+def held_freed(held: Held) -> Bytes:
+    """What the largest of one layer's recomputed modules frees, where the stage has such layers."""
+    return held.some * held.costs.freed
 
 
 def held_backward(held: Held) -> Bytes:
-    """Gradients of values in the backward pass of one layer, its output's among them, where there are such layers."""
-    gradients: Bytes = held.costs.entry + held.costs.backward
-    return where(held.costs.differentiated, held.some * gradients, 0)
+    """What one layer holds for a moment beyond its tape, where there are such layers.
+
+    Gradients of values in its backward pass, or copies in its forward pass; and its output, or the gradient of it.
+    """
+    moment: Bytes = held.costs.entry + maximum(gradients=held.costs.backward, copies=held.costs.workspace)
+    return where(held.costs.differentiated, held.some * moment, 0)
 
 
 def held_entry_of_one(held: Held) -> Bytes:
@@ -105,9 +113,24 @@ def held_entry_of_one(held: Held) -> Bytes:
     return held.some * held.costs.entry
 
 
-def held_shapes(held: Held) -> Params:
-    """Values of one matrix of each shape, where there are such layers."""
-    return held.some * held.costs.shapes
+def held_layers(held: Held) -> Count:
+    """So many."""
+    return held.layers
+
+
+@dataclass(frozen=True)
+class HeldShapes:
+    """Shapes of matrices, and the parts of a stage that have them."""
+
+    name: str
+    parts: tuple[Held, ...]
+    values: Params
+
+
+def held_shapes(shapes: HeldShapes) -> Params:
+    """Values of one matrix of each shape, where the stage has one of the parts that have it."""
+    layers: Count = total(each(held_layers, shapes.parts))
+    return minimum(layers, 1) * shapes.values
 
 
 def held_forward(held: Held) -> Seconds:
@@ -115,9 +138,9 @@ def held_forward(held: Held) -> Seconds:
     return held.layers * held.costs.forward
 
 
-def held_core(held: Held) -> Seconds:
-    """Attention cores of the forward pass."""
-    return held.layers * held.costs.core_forward
+def held_modules(held: Held) -> Seconds:
+    """Kernels of the modules that selective recompute runs again."""
+    return held.layers * held.costs.modules_forward
 
 
 def held_gradients(held: Held) -> Seconds:
@@ -135,6 +158,11 @@ def held_tensor_forward(held: Held) -> Seconds:
     return held.layers * held.costs.tp.forward
 
 
+def held_tensor_again(held: Held) -> Seconds:
+    """Tensor-parallel exchange of the modules that run again."""
+    return held.layers * held.costs.tp.again
+
+
 def held_tensor_backward(held: Held) -> Seconds:
     """Tensor-parallel exchange of the backward pass."""
     return held.layers * held.costs.tp.backward
@@ -145,6 +173,11 @@ def held_context_forward(held: Held) -> Seconds:
     return held.layers * held.costs.context_forward
 
 
+def held_context_again(held: Held) -> Seconds:
+    """Exposed context-parallel exchange of the modules that run again."""
+    return held.layers * held.costs.context_again
+
+
 def held_context_backward(held: Held) -> Seconds:
     """Exposed context-parallel exchange of the backward pass."""
     return held.layers * held.costs.context_backward
@@ -153,6 +186,11 @@ def held_context_backward(held: Held) -> Seconds:
 def held_expert_forward(held: Held) -> Seconds:
     """Exchange between experts in the forward pass."""
     return held.layers * (held.costs.ep.forward + held.costs.etp.forward)
+
+
+def held_expert_again(held: Held) -> Seconds:
+    """Exchange between experts of the modules that run again."""
+    return held.layers * (held.costs.ep.again + held.costs.etp.again)
 
 
 def held_expert_backward(held: Held) -> Seconds:

@@ -1,13 +1,16 @@
 """What the worst rank holds: memory against the wall, itemised from the formulas' own parts."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
+from .engines.engine import Engine
 from .layout.case import Case
 from .memory.activations import activation_bytes
+from .memory.blocks import ends_moment
 from .memory.moments import head_moment, layer_moment
-from .memory.peak import Stages, allocated_bytes, buffer_bytes, held_activations, held_state, peak, peak_of
-from .memory.states import beside_bytes, fresh_bytes
+from .memory.peak import Stages, allocated_bytes, buffer_bytes, held_activations, held_state, peak_bytes
+from .memory.states import beside_bytes, fresh_bytes, unit_bytes
 from .reading import parts
 from .stage import StageCosts
 from .undivided import state_of
@@ -46,6 +49,7 @@ class RankMemory:
     embedding: bool
     head: bool
     peak_bytes: float
+    allocated_bytes: float  # of it, what tensors hold
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,15 @@ class Memory:
     ranks: tuple[RankMemory, ...]
 
 
-def _buffers(allocated: float, case: Case) -> Item:
-    engine = case.engine
+@cache
+def _ends(engine: Engine) -> tuple[Engine, Engine]:
+    """The engine with the least buffers and workspaces of its band, and with the largest."""
     low = replace(engine, workspace_bytes=engine.workspace_low, slack_share=engine.slack_low)
-    high = replace(engine, workspace_bytes=engine.workspace_high, slack_share=engine.slack_high)
-    value, least, most = (float(buffer_bytes(allocated, each)) for each in (engine, low, high))
+    return low, replace(engine, workspace_bytes=engine.workspace_high, slack_share=engine.slack_high)
+
+
+def _buffers(allocated: float, case: Case) -> Item:
+    value, least, most = (float(buffer_bytes(allocated, each)) for each in (case.engine, *_ends(case.engine)))
     return Item("buffers", value, "modelled", least, most, "assumed")
 
 
@@ -87,9 +95,11 @@ def _held(name: str, value: float, stage: StageCosts) -> Item:
 def peak_parts(stage: StageCosts, case: Case) -> dict[str, float]:
     """What stands at the peak of one stage: where the backward pass begins, or all state where the update is more."""
     state = {name: float(value) for name, value in parts(held_state, stage, case).items()}
-    fresh = float(fresh_bytes(stage, case))
-    if float(held_activations(stage, case)) <= fresh:
-        return state | {"activations": 0.0}
+    fresh, ends = float(fresh_bytes(stage, case)), float(ends_moment(stage, case))
+    name, most = max(("unit", float(unit_bytes(stage, case))), ("ends", ends), key=lambda late: late[1])
+    if float(held_activations(stage, case)) <= max(fresh, most):
+        late = {"gradients": state["gradients"] - fresh, name: most} if most > fresh else {}
+        return state | late | {"activations": 0.0}
     head, layer = float(head_moment(stage, case)), float(layer_moment(stage, case))
     moment = parts(head_moment if head >= layer else layer_moment, stage, case)
     state["gradients"] -= fresh
@@ -121,8 +131,7 @@ def verdict(low: float, high: float, usable: float, impossible: float) -> Verdic
     return "fits" if high <= usable else "tight" if low <= usable else "does_not_fit"
 
 
-def _worst(stages: Stages, case: Case) -> tuple[StageCosts, WorstRank]:
-    stage = max(stages, key=lambda each: float(peak_of(each, case)))
+def _worst(stage: StageCosts, case: Case) -> WorstRank:
     number = int(stage.rank)
     if case.layout.pp == 1:
         reason = "every rank is alike"
@@ -130,12 +139,14 @@ def _worst(stages: Stages, case: Case) -> tuple[StageCosts, WorstRank]:
         reason = "the embedding, and most micro-batches in flight"
     else:
         reason = "the head and the logits" if stage.head else "more or heavier layers than the stages before it"
-    return stage, WorstRank(number * int(case.layout.tp * case.layout.cp * case.layout.dp), number, reason)
+    return WorstRank(number * int(case.layout.tp * case.layout.cp * case.layout.dp), number, reason)
 
 
 def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: bool) -> Memory:
     """Memory of one layout: the worst rank itemised, every stage beside it."""
-    stage, worst = _worst(stages, case)
+    allocated = [allocated_bytes(one, case) for one in every]
+    peaks = [float(peak_bytes(each, case.engine)) for each in allocated]
+    stage = max(stages, key=lambda one: peaks[int(one.rank)])
     items = memory_items(stage, case)
     low, high = band(items)
     accelerator = case.cluster.accelerator
@@ -151,27 +162,27 @@ def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: 
     impossible = float(resident / (case.cluster.ranks * usable)) if usable > 0 else float("inf")
     named = {item.name: item.value for item in items}
     held = parts(held_state, stage, case)
-    allocated, most = float(allocated_bytes(stage, case)), float(peak(stages, case))
+    own, most = float(allocated[int(stage.rank)]), peaks[int(stage.rank)]
     alike = int(case.layout.tp * case.layout.cp * case.layout.dp)
     return Memory(
         unsharded_state_bytes=float(undivided),
         state_bytes=float(held["weights"] + held["gradients"] + held["optimizer"]),
         activation_bytes=named["activations"],
         peak_bytes=most,
-        allocated_bytes=allocated,
-        reserved_bytes=allocated * (1 + case.engine.slack_share),
+        allocated_bytes=own,
+        reserved_bytes=own * (1 + case.engine.slack_share),
         device_bytes=most + accelerator.context_bytes,
         peak_band_bytes=(low, high),
         capacity_bytes=accelerator.memory_bytes,
         usable_bytes=usable,
         verdict=verdict(low, high, usable, impossible) if legal else None,
         impossible_factor=impossible,
-        worst_rank=worst,
+        worst_rank=_worst(stage, case),
         items=items,
         ranks=tuple(
             RankMemory(
                 index, alike, int(sum(float(held.layers) for held in one.layers)),
-                bool(one.ends[0].layers), bool(one.head), float(peak_of(one, case)),
+                bool(one.ends[0].layers), bool(one.head), peaks[index], float(allocated[index]),
             )
             for index, one in enumerate(every)
         ),

@@ -17,35 +17,40 @@ from .job import Job, dequantised_of, recipe_of
 from .layout.axes import Layout
 from .layout.sizes import sizes
 from .model.blocks import embedding_rows, head_rows, rows
+from .model.gradients import most_standing
 from .model.model import Model
+from .model.modules import Checkpoint, checkpoints
 from .model.operations import Attention, Linear, Move, Pointwise, Row, Sizes
 from .model.quantised import Quantised
 from .model.trained import differentiated, trained_rows
+from .model.weights import Shapes, distinct_shapes
 from .quantities import Bytes, Flag, Params, Seconds
 from .sums import (
     AXES,
     is_expert,
     largest_dequantised,
+    largest_freed,
     split_moves,
     sum_backward_workspace,
     sum_forward,
+    sum_freed,
     sum_frozen,
     sum_input_gradient,
     sum_kept,
-    sum_kept_selective,
     sum_matrices,
     sum_moments,
     sum_orthogonalised,
     sum_parameters,
     sum_sent_backward,
     sum_sent_forward,
-    sum_shapes,
     sum_spared,
     sum_time_backward,
     sum_time_forward,
     sum_weight_gradient,
     sum_workspace,
 )
+
+ENDS = ("embedding", "head")  # of a model: their gradients are counted where the backward pass begins
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,10 @@ class Exchange:
 
     forward: Seconds
     backward: Seconds
+    again: Seconds  # of the modules that selective recompute runs again
     sent_forward: Bytes
     sent_backward: Bytes
+    sent_again: Bytes
 
 
 @dataclass(frozen=True)
@@ -77,18 +84,19 @@ class LayerCosts:
     expert_parameters: Params
     entry: Bytes  # the layer's input, all that full recompute keeps
     kept: Bytes  # the tape
-    kept_selective: Bytes  # the tape where the attention core is recomputed
+    kept_selective: Bytes  # the tape where modules are recomputed
+    freed: Bytes  # what the largest of them frees, one at a time
     workspace: Bytes  # held for a moment beyond the tape: the loss
     backward: Bytes  # gradients of values that its backward pass holds for a moment
-    shapes: Params  # values of one trained matrix of each shape
     dequantised: Bytes  # the largest frozen matrix that is dequantised before each use
     differentiated: Flag  # whether a backward pass runs through it
     forward: Seconds
-    core_forward: Seconds  # the part that selective recompute runs again
+    modules_forward: Seconds  # the part that selective recompute runs again
     input_gradient: Seconds
     weight_gradient: Seconds
     context_forward: Seconds  # context-parallel exchange that shows, forward
     context_backward: Seconds
+    context_again: Seconds  # the same, of the modules that run again
     tp: Exchange
     cp: Exchange
     ep: Exchange
@@ -128,13 +136,15 @@ def entry_bytes(here: Sizes) -> Bytes:
     return here["value"] * here["S"] * here["stream"]
 
 
-def _exchange(moves: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
+def _exchange(moves: tuple[Move, ...], again: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
     back = passed_back(moves)
     return Exchange(
         forward=sum_time_forward(moves, here, cluster),
         backward=sum_time_backward(back, here, cluster),
+        again=sum_time_forward(again, here, cluster),
         sent_forward=sum_sent_forward(moves, here),
         sent_backward=sum_sent_backward(back, here),
+        sent_again=sum_sent_forward(again, here),
     )
 
 
@@ -146,9 +156,13 @@ def passed_back(rows: tuple[OneRow, ...]) -> tuple[OneRow, ...]:
     return tuple(row for row in rows if row.differentiated)
 
 
-def distinct(linears: tuple[Linear, ...]) -> tuple[Linear, ...]:
-    """One of the linears of each shape, by the names of their dimensions."""
-    return tuple({(row.ins, row.outs): row for row in linears}.values())
+ROUTING = ("router", "shared_gate")  # matrices whose gradients are autograd's own, whatever the engine
+
+
+def with_gradients(rows: tuple[Row, ...]) -> tuple[Linear, ...]:
+    """The linears for whose matrices an engine's kernels may write a gradient."""
+    linears = (row for row in passed_back(rows) if isinstance(row, Linear))
+    return tuple(row for row in linears if row.trained and row.name not in ROUTING)
 
 
 def owned(rows: tuple[Row, ...], here: Sizes, speed: Rates, recipe: Recipe) -> Owned:
@@ -167,16 +181,27 @@ def owned(rows: tuple[Row, ...], here: Sizes, speed: Rates, recipe: Recipe) -> O
 
 
 def layer_costs(
-    name: str, all_rows: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster, recipe: Recipe
+    name: str,
+    all_rows: tuple[Row, ...],
+    here: Sizes,
+    speed: Rates,
+    cluster: Cluster,
+    recipe: Recipe,
+    recomputed: tuple[Checkpoint, ...] = (),
+    by_block: bool = False,
 ) -> LayerCosts:
-    """Every field is a sum over rows."""
+    """Every field is a sum over rows. `recomputed`: what runs again under selective recompute. `by_block`: the layer's
+    gradients of weights are made whole, beside what it still keeps."""
     work, moves = split_moves(all_rows)
+    again, moved_again = split_moves(row for one in recomputed for row in (*one.work, *one.moves))
     back = passed_back(work)
     core = tuple(row for row in work if isinstance(row, Attention))
     dense, experts = (tuple(row for row in work if is_expert(row) is which) for which in (False, True))
     linears = tuple(row for row in back if isinstance(row, Linear) and row.trained)
     packed = tuple(row for row in work if isinstance(row, Quantised))
-    spared = sum_spared(linears, here, recipe.spares, recipe.output_again)
+    wider = recipe.spares, recipe.output_again
+    spared = sum_spared(linears, here, *wider)
+    kept = sum_kept(back, here) - spared
     return LayerCosts(
         name=name,
         dense_parameters=sum_parameters(tuple(row for row in dense if row.trained), here),
@@ -184,20 +209,21 @@ def layer_costs(
         dense=owned(dense, here, speed, recipe),
         expert=owned(experts, here, speed, recipe),
         entry=entry_bytes(here),
-        kept=sum_kept(back, here) - spared,
-        kept_selective=sum_kept_selective(back, here) - spared,
+        kept=kept,
+        kept_selective=kept - sum_freed(recomputed, here, *wider),
+        freed=largest_freed(recomputed, here, *wider),
         workspace=sum_workspace(work, here),
-        backward=sum_backward_workspace(back, here),
-        shapes=sum_shapes(distinct(linears), here),
+        backward=most_standing(back, here) - kept if by_block else sum_backward_workspace(back, here),
         dequantised=largest_dequantised(packed, here),
         differentiated=len(back) > 0,
         forward=sum_forward(work, here, speed),
-        core_forward=sum_forward(passed_back(core), here, speed),
+        modules_forward=sum_forward(again, here, speed),
         input_gradient=sum_input_gradient(back, here, speed),
         weight_gradient=sum_weight_gradient(back, here, speed),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
         context_backward=context_backward(passed_back(moves["cp"]), core, here, speed, cluster),
-        **{axis: _exchange(moves[axis], here, cluster) for axis in AXES},
+        context_again=context_forward(moved_again["cp"], core, here, speed, cluster),
+        **{axis: _exchange(moves[axis], moved_again[axis], here, cluster) for axis in AXES},
     )
 
 
@@ -208,6 +234,7 @@ class ModelCosts:
     layers: tuple[LayerCosts, ...]  # in the order of `model.blocks`
     embedding: LayerCosts
     head: LayerCosts
+    shapes: tuple[Shapes, ...] = ()  # of matrices for whose gradients an engine's kernels write a tensor
 
 
 def inventory(model: Model, job: Job, kernels: KernelSet) -> dict[str, tuple[Row, ...]]:
@@ -230,11 +257,14 @@ def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine
     kernels, recipe = kernel_set(engine.kernels), recipe_of(job, engine, cluster.accelerator)
     speed = rates(cluster.accelerator, job.number, kernels.attention_share, kernels.elementwise)
     heres = [sizes(model, block, job, layout, engine, kernels) for block in (*model.blocks, *model.ends)]
+    found = inventory(model, job, kernels)
+    again = [*(checkpoints(found[block.name], layout.recompute_modules, kernels) for block in model.blocks), (), ()]
     walked = [
-        layer_costs(name, them, here, speed, cluster, recipe)
-        for (name, them), here in zip(inventory(model, job, kernels).items(), heres, strict=True)
+        layer_costs(name, them, here, speed, cluster, recipe, recomputed, engine.scatters_blocks and name not in ENDS)
+        for (name, them), here, recomputed in zip(found.items(), heres, again, strict=True)
     ]
-    return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1])
+    matrices = zip(map(with_gradients, found.values()), heres, strict=True) if engine.dummy_gradients else ()
+    return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1], distinct_shapes(tuple(found), matrices))
 
 
 def unpadded(engine: Engine) -> Engine:

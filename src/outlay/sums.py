@@ -6,13 +6,14 @@ from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates
 from .engines.recipe import Moments
 from .formula import each, maximum, total
+from .model.modules import Checkpoint
 from .model.operations import Linear, Move, Pointwise, Row, Sizes
+from .model.policies import Saved
 from .model.quantised import Quantised
 from .model.weights import (
     inner_values,
     input_spared,
     linear_moments,
-    one_matrix,
     orthogonalised,
     pointwise_moments,
     vector_moments,
@@ -79,11 +80,6 @@ def sum_spared(linears: tuple[Linear, ...], here: Sizes, spares: Bytes, again: B
     return total(each(input_spared, linears, here, spares, again))
 
 
-def sum_shapes(linears: tuple[Linear, ...], here: Sizes) -> Params:
-    """Values of one matrix of each shape inside a layer."""
-    return total(each(one_matrix, linears, here))
-
-
 def sum_backward_workspace(rows: tuple[Row, ...], here: Sizes) -> Bytes:
     """Bytes of gradients of values that stand at one time in the backward pass of a layer, beyond what is kept."""
     return total(each(Row.backward_workspace, rows, here))
@@ -94,9 +90,25 @@ def sum_kept(rows: tuple[Row, ...], here: Sizes) -> Bytes:
     return total(each(Row.kept, rows, here))
 
 
-def sum_kept_selective(rows: tuple[Row, ...], here: Sizes) -> Bytes:
-    """The tape where the attention core is recomputed."""
-    return total(each(Row.kept_selective, rows, here))
+def freed_bytes(one: Checkpoint, here: Sizes, spares: Bytes, again: Bytes) -> Bytes:
+    """What a checkpoint frees of the tape: what lies inside its rows, and what nobody reads but rows that run again.
+
+    It stands once more while the backward pass runs through it.
+    """
+    inside: Bytes = total(each(Row.kept_inside, one.inside, here))
+    read: Bytes = total(each(Row.kept_input, one.reads, here))
+    saved: Bytes = sum_spared(one.linears, here, spares, again) + total(each(Saved.bytes, one.saved, here))
+    return total(inside=inside, read=read) - saved
+
+
+def sum_freed(found: tuple[Checkpoint, ...], here: Sizes, spares: Bytes, again: Bytes) -> Bytes:
+    """What the checkpoints of a layer free of its tape."""
+    return total(each(freed_bytes, found, here, spares, again))
+
+
+def largest_freed(found: tuple[Checkpoint, ...], here: Sizes, spares: Bytes, again: Bytes) -> Bytes:
+    """What the largest of them frees: one at a time runs again."""
+    return maximum(each(freed_bytes, found, here, spares, again), none=0)
 
 
 def sum_workspace(rows: tuple[Row, ...], here: Sizes) -> Bytes:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from llama import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._composable.replicate_with_fsdp import replicate
@@ -31,6 +30,7 @@ from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.blocks import embedding_rows, head_rows, rows
 from outlay.sums import split_moves
+from outlay.verify.models import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RANKS, BATCH, TOKENS = 8, 2, 128

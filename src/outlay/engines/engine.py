@@ -33,8 +33,10 @@ class KernelSet:
     permute: Kernel  # routed tokens into the order of their experts, and back
     loss: Kernel  # cross entropy, over the logits of this rank
     loss_workspace: PlainBytes  # a logit, at the moment of the loss, beyond what is kept
+    cut_loss_workspace: PlainBytes  # the same where tensor parallelism cuts the vocabulary
     mask: PlainBytes  # a value of a dropout mask
     fused_attention: bool  # no score is ever kept
+    fuses_norms: bool  # the norm before a matrix is one kernel with it: nothing of it can run again by itself
     fuses_scan: bool  # norms and projections around a scan are in its kernel; else the input of each waits
     scores_keep: PlainBytes  # a score that unfused attention keeps
     dropped_scores_keep: PlainBytes  # a score, more where attention has dropout
@@ -43,10 +45,19 @@ class KernelSet:
     attention_share: PlainShare  # of the matrix rate; 0 = what the accelerator's fused kernel reaches
     keeps_gathered: bool  # under sp, gathered inputs wait for the backward pass; else they are gathered again
     keeps_expert_output: bool  # each routed copy of an expert's output waits to be weighted
+    holds_copies: bool  # routed copies on both sides of both exchanges stand until a layer's output is combined
     router_keeps_expert: PlainBytes  # a token and expert
     router_keeps_choice: PlainBytes  # a token and chosen expert
     elementwise: float  # time of memory-bound kernels over their bytes at full rate
     source: str
+
+
+@dataclass(frozen=True)
+class Workspaces:
+    """What libraries of matrix multiplies take from a framework's allocator on one accelerator."""
+
+    held: PlainBytes  # from the first step on
+    grouped: PlainBytes  # more, where experts are multiplied in groups
 
 
 @dataclass(frozen=True)
@@ -70,11 +81,15 @@ class Engine:
     scan_context: str  # what it does for recurrent parts: "heads" dealt, "states" handed on, "none"
     recompute: str  # its usual kind
     recomputes: tuple[str, ...]  # the kinds it has
+    recompute_modules: tuple[str, ...]  # those that it recomputes under `selective`, the usual first
+    chunks_loss: bool  # head and loss can run through the tokens part by part
+    expert_capacity: tuple[str, ...]  # what it does beyond a capacity of experts: "drop" tokens, "pad" to it
     recompute_part: str  # of a stage's layers under `full`: any, every_nth, or all
     splits_layers: bool  # it takes the layers of each stage from the user; else it cuts the layers itself
     copies_kv_heads: bool  # key/value heads fewer than tp are copied to several ranks
     even_rounds: bool  # interleaving shares micro-batches equally by rounds; else groups of pp
     slices_sequence: bool  # it has sequence parallelism, and uses it with tensor parallelism unless told otherwise
+    chooses_gathered: bool  # it takes from the user whether gathered inputs wait; else its kernels decide
     overlap_needs_sp: bool  # tensor-parallel exchange overlaps with sequence parallelism alone
     vocab_multiple: int  # the vocabulary is padded to a multiple of this times tp
     compute_bytes: PlainBytes  # of a gathered weight
@@ -82,17 +97,22 @@ class Engine:
     gathers_ends: bool  # embedding and head are gathered once a micro-batch and stay, under ZeRO-3
     gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
     defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
+    accumulates_whole: bool  # the same without one, where micro-batches accumulate
+    offloads_gradients: str  # sharded gradients leave with what is offloaded: optimizer, parameters, none
     reduce_bytes: PlainBytes  # of a gradient on the wire
     reduce_bytes_fp16: PlainBytes  # the same in fp16 runs
     bucket_elements: float  # gradients in a bucket that is allocated whole, from ZeRO-1 on; twice where one is sent
     casts_weights: bool  # replicas keep a copy of their fp32 weights in the type of the matrix multiplies
     copies_gradients: bool  # replicas copy their gradients into buckets
     dummy_gradients: PlainBytes  # a value of one matrix of each shape, which its kernels write instead of a gradient
+    workspaces: tuple[str, ...]  # libraries whose workspaces are tensors of the framework: rows of their table
     gather_buffers: float  # buffers of a layer's gathered input that stay, under sp
+    wraps_loss: bool  # the loss is inside what is wrapped: its backward pass begins with a block gathered ahead
+    scatters_blocks: bool  # a block's weights are gathered ahead, its gradients scattered while the next block runs
     frees_gradients: bool  # sharded gradients of a step come with its backward pass, and go with its update
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
     counts_ends: bool  # embedding and head count as layers when layers are shared by stages
-    workspace_bytes: PlainBytes  # libraries' workspaces and communication buffers
+    workspace_bytes: PlainBytes  # communication buffers, and what libraries take outside the framework's allocator
     workspace_low: PlainBytes
     workspace_high: PlainBytes
     slack_share: PlainShare  # reserved over allocated, less one
@@ -106,5 +126,10 @@ class Engine:
     backward_exposed: PlainShare  # share of the backward tensor-parallel exchange that is not hidden, without sp
     optimizer_traffic: PlainBytes  # read and written, a parameter, by one optimizer step
     host_memory: PlainBandwidth  # of host memory that an offloaded optimizer step reaches, for one accelerator
+    saved_copies: tuple[float, ...]  # of the trained weights in a checkpoint, by ZeRO stage
+    saves_wide: bool  # master weights and moments are written in fp32, in whatever types they are kept
+    saves_shared_from: int  # ZeRO stage from which ranks with the same state share the writing; 4: the first writes it
+    loads_whole: tuple[str, ...]  # who holds a whole model on a host as it loads, by ZeRO stage: rank, node, job, none
+    moves_whole: bool  # under ZeRO-3 a model that was not made in parts is moved whole to each accelerator
     time_band: PlainShare  # share of a step's time, up and down
     source: str

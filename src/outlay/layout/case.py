@@ -5,12 +5,13 @@ from functools import cached_property
 
 from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
-from ..engines.engine import MEGATRON, Engine
+from ..engines.engine import MEGATRON, Engine, Workspaces
 from ..engines.recipe import Recipe
-from ..formula import where
+from ..engines.tables import workspaces
+from ..formula import maximum, where
 from ..job import Job
 from ..model.model import Model
-from ..quantities import Bytes, Count, Flag
+from ..quantities import Bytes, Count, Flag, Share
 from ..schedule.flight import round_size_of
 from ..schedule.laws import Schedule
 from .axes import Layout
@@ -28,6 +29,12 @@ class Case:
     recipe: Recipe
     schedule: Schedule
     layout: Layout
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """What libraries of matrix multiplies take from the framework's allocator on this accelerator."""
+        at = self.cluster.accelerator
+        return workspaces(self.engine.workspaces, f"{at.vendor} {at.name}")
 
     @cached_property
     def micro_batches(self) -> Count:
@@ -71,22 +78,40 @@ class Case:
         return where(self.engine.defers_sync, where(self.layout.pp > 1, 1, 0), 0)
 
     @cached_property
+    def accumulated(self) -> Count:
+        """1 where micro-batches accumulate gradients that stay whole until the last one."""
+        return where(self.layout.accumulate_whole, where(self.micro_batches > 1, 1, 0), 0)
+
+    @cached_property
+    def whole(self) -> Count:
+        """1 where gradients stay whole until the last backward pass of a step, though ZeRO-2 or 3 shards them then."""
+        return maximum(self.deferred, self.accumulated)
+
+    @cached_property
+    def one_unit(self) -> Count:
+        """1 where the whole model is gathered as one unit: no layer is wrapped by itself."""
+        return where(self.layout.gather_unit == "model", 1, 0)
+
+    @cached_property
     def scatters(self) -> Count:
         """Reduce-scatters of the gradients in one step: one, or one a micro-batch from ZeRO-2 on."""
-        return where((self.layout.zero >= 2) & (self.deferred == 0), self.micro_batches, 1)
+        return where((self.layout.zero >= 2) & (self.whole == 0), self.micro_batches, 1)
 
     @cached_property
     def gathers(self) -> Count:
-        """All-gathers of the weights in one step: one; two a micro-batch under ZeRO-3, one and one if deferred."""
+        """All-gathers of the weights in one step: one; two a micro-batch under ZeRO-3, one and one if deferred.
+
+        One unit stays gathered from the forward to the backward pass, as the root of FSDP does: one a micro-batch.
+        """
         again: Count = where(self.engine.gathers_again, self.micro_batches, 1)
         once: Count = where((self.layout.zero >= 2) & (self.deferred == 0), again, 1)
-        twice: Count = where(self.deferred > 0, self.micro_batches + 1, 2 * self.micro_batches)
+        twice: Count = where(self.deferred > 0, self.micro_batches + 1, (2 - self.one_unit) * self.micro_batches)
         return where(self.layout.zero >= 3, twice, once)
 
     @cached_property
     def again(self) -> Count:
         """Gathers of the weights for backward passes in one step: one a micro-batch under ZeRO-3, unless deferred."""
-        return where((self.layout.zero >= 3) & (self.deferred == 0), self.micro_batches, 0)
+        return where((self.layout.zero >= 3) & (self.deferred == 0), (1 - self.one_unit) * self.micro_batches, 0)
 
     @cached_property
     def spared(self) -> Count:
@@ -140,7 +165,7 @@ class Case:
     @cached_property
     def gradient_cut(self) -> Count:
         """Ranks over which dense gradients are cut."""
-        return where((self.layout.zero >= 2) & (self.deferred == 0), self.layout.shard, 1)
+        return where((self.layout.zero >= 2) & (self.whole == 0), self.layout.shard, 1)
 
     @cached_property
     def optimizer_cut(self) -> Count:
@@ -155,7 +180,23 @@ class Case:
     @cached_property
     def expert_gradient_cut(self) -> Count:
         """Ranks over which expert gradients are cut."""
-        return where((self.layout.zero >= 2) & (self.deferred == 0), self.layout.expert_shard, 1)
+        return where((self.layout.zero >= 2) & (self.whole == 0), self.layout.expert_shard, 1)
+
+    @cached_property
+    def gradients_here(self) -> Share:
+        """Share of the gradients that stays on the accelerator: in some engines they leave with what is offloaded."""
+        with_weights: Share = where(self.engine.offloads_gradients == "parameters", self.layout.offload_parameters, 0)
+        gone: Share = where(self.engine.offloads_gradients == "optimizer", self.layout.offload_optimizer, with_weights)
+        return 1 - gone
+
+    @cached_property
+    def unit_gradient(self) -> Bytes:
+        """A gradient of a unit that is the whole model, until it is scattered, beside the gathered weights.
+
+        First all gradients stand beside all weights; then, with the weights gone, beside the buffer that is scattered.
+        Source: torch 2.13, FSDPParamGroup.post_backward and foreach_reduce.
+        """
+        return where(self.one_unit > 0, maximum(self.compute_bytes, self.reduce_bytes), 0)
 
     @cached_property
     def expert_optimizer_cut(self) -> Count:
@@ -165,7 +206,13 @@ class Case:
     @cached_property
     def gathers_blocks(self) -> Count:
         """1 where weights are gathered block by block: ZeRO-3 over more than one rank."""
-        return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1, 0)
+        return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1 - self.one_unit, 0)
+
+    @cached_property
+    def scattered(self) -> Count:
+        """1 where gradients are made whole and scattered block by block, from sharded weights that are gathered."""
+        blocks: Count = where(self.engine.scatters_blocks, self.gathers_blocks + self.gathers_all, 0)
+        return where(self.whole > 0, 0, blocks * (1 - self.one_unit))
 
     @cached_property
     def bucket_width(self) -> Bytes:
@@ -189,6 +236,7 @@ class Case:
 
     @cached_property
     def gathers_all(self) -> Count:
-        """1 where sharded weights are gathered once and stay: sharded, but not resharded."""
+        """1 where sharded weights are gathered once and stay: sharded, but not resharded, or one unit."""
         sharded: Count = where(self.layout.zero >= self.engine.weights_sharded_from, 1, 0)
-        return where((self.layout.zero < 3) & (self.layout.shard > 1), sharded, 0)
+        resharded: Count = 3 + self.one_unit  # the stage from which layers are: none where there is one unit
+        return where((self.layout.zero < resharded) & (self.layout.shard > 1), sharded, 0)

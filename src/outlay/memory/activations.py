@@ -1,6 +1,6 @@
 """Activations: the tapes of the passes in flight, what recompute leaves of them, and the logits."""
 
-from ..formula import divide, minimum, sqrt, total, where
+from ..formula import ceil, divide, minimum, sqrt, total, where
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Share, Tokens
@@ -38,10 +38,27 @@ def recomputed_share(stage: StageCosts, layout: Layout) -> Share:
     return minimum(divide(layout.recompute_layers * stage.stages, stage.differentiated), 1)
 
 
+def grouped_layers(stage: StageCosts, layout: Layout) -> Count:
+    """Layers of one chunk, which groups of several share; 1 where every layer runs again by itself."""
+    layers: Count = where(layout.recompute_group > 1, stage.differentiated, 1)
+    chunks: Count = where(layout.recompute_group > 1, layout.vpp, 1)
+    stages: Count = where(layout.recompute_group > 1, stage.stages, 1)
+    return layers / (chunks * stages)
+
+
+def kept_entries(stage: StageCosts, layout: Layout) -> Bytes:
+    """Inputs that a stage keeps of one micro-batch where its layers run again: one in each group of a chunk's layers.
+
+    Source: Megatron-Core, transformer_block.py, --recompute-method uniform.
+    """
+    layers: Count = grouped_layers(stage, layout)
+    return stage.entry * divide(ceil(layers / layout.recompute_group), layers)
+
+
 def pass_bytes(stage: StageCosts, recomputed: Share, layout: Layout) -> Bytes:
     """What the layers of a stage keep of one micro-batch: whole tapes, or inputs alone where recomputed in full."""
     tapes: Bytes = where(layout.selective, stage.kept_selective, stage.kept)
-    return (1 - recomputed) * tapes + recomputed * stage.entry
+    return (1 - recomputed) * tapes + recomputed * kept_entries(stage, layout)
 
 
 def in_flight(stage: StageCosts, case: Case) -> Count:
@@ -57,15 +74,26 @@ def mask_bytes(stage: StageCosts) -> Bytes:
     return stage.ends[0].layers * stage.ends[0].costs.kept
 
 
-def activation_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Tapes of all passes in flight on one rank of a stage, less what is offloaded."""
+def one_pass_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """What a stage keeps on the accelerator of one micro-batch, from its forward to its backward pass."""
     recomputed: Share = recomputed_share(stage, case.layout)
     tapes: Bytes = pass_bytes(stage, recomputed, case.layout)
     stays: Share = 1 - case.layout.offload_activations
-    return in_flight(stage, case) * stays * total(layers=tapes, embedding=mask_bytes(stage))
+    return stays * total(layers=tapes, embedding=mask_bytes(stage))
+
+
+def activation_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Tapes of all passes in flight on one rank of a stage, less what is offloaded."""
+    return in_flight(stage, case) * one_pass_bytes(stage, case)
+
+
+def group_tapes(stage: StageCosts, layout: Layout) -> Bytes:
+    """The tapes of the layers that run again together, each as the largest: of a group, or of all that a chunk has."""
+    return minimum(layout.recompute_group, grouped_layers(stage, layout)) * stage.largest_tape
 
 
 def recompute_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """The tape of the layer, or of the attention core, that is being recomputed: one at a time."""
-    core: Bytes = where(case.layout.selective, stage.largest_core, 0)
-    return where(case.layout.recompute_layers > 0, stage.largest_tape, core)
+    """The tape of the layers, or of the module, that are being recomputed: one group at a time. Its input stands."""
+    module: Bytes = where(case.layout.selective, stage.largest_freed, 0)
+    again: Bytes = group_tapes(stage, case.layout) - stage.largest_entry
+    return where(case.layout.recompute_layers > 0, again, module)

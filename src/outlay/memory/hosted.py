@@ -5,6 +5,8 @@ from dataclasses import replace
 from math import floor
 from typing import Any
 
+import numpy as np
+
 from ..errors import Fault
 from ..formula import maximum
 from ..layout.case import Case
@@ -12,7 +14,7 @@ from ..layout.complete import flag
 from ..quantities import GB
 from ..stage import StageCosts
 from .activations import activation_bytes
-from .states import optimizer_bytes, weight_bytes
+from .states import gradient_bytes, optimizer_bytes, weight_bytes
 
 OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
@@ -20,11 +22,13 @@ OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 def hosted(stages: Sequence[StageCosts], case: Case) -> Any:
     """Bytes that one accelerator of the worst stage keeps on its host; of a grid, an array.
 
-    It is the least: engines also pin gradients and staging buffers there, which are not counted.
+    It is the least: engines also pin staging buffers there, which are not counted.
     """
+    if not any(np.any(getattr(case.layout, name)) for name in OFFLOADS):
+        return 0.0
     here: dict[str, Any] = dict.fromkeys(OFFLOADS, 0.0)
     whole = replace(case, layout=replace(case.layout, **here))
-    moved = (weight_bytes, optimizer_bytes, activation_bytes)
+    moved = (weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes)
     return maximum(*(sum(each(stage, whole) - each(stage, case) for each in moved) for stage in stages))
 
 

@@ -3,11 +3,12 @@
 All tapes in flight stand then, and nothing has been freed yet. Not all moments peak at once, so the largest counts.
 """
 
-from ..formula import maximum, total, where
+from ..formula import each, maximum, total, where
 from ..layout.case import Case
 from ..quantities import Bytes, Count
 from ..stage import StageCosts
 from .activations import recompute_bytes
+from .blocks import behind_bytes, blocks_bytes, growing, scattering, whole_gradient_bytes
 
 
 def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -31,8 +32,10 @@ def head_backward_bytes(stage: StageCosts, case: Case) -> Bytes:
     SimuMax's B200 runs.
     """
     sent: Bytes = where(case.layout.pp > 1, stage.largest_entry, 0)
-    gradients: Bytes = stage.ends[1].costs.backward + scattered_bytes(stage, case) + sent
-    return stage.head * maximum(loss=stage.ends[1].costs.workspace, gradients=gradients)
+    ahead: Bytes = total(each(blocks_bytes, scattering(stage, case), case, 1))
+    gradients: Bytes = stage.ends[1].costs.backward + scattered_bytes(stage, case) + sent + ahead
+    loss: Bytes = stage.ends[1].costs.workspace + where(case.engine.wraps_loss, ahead, 0)
+    return stage.head * maximum(loss=loss, gradients=gradients)
 
 
 def head_moment(stage: StageCosts, case: Case) -> Bytes:
@@ -41,8 +44,17 @@ def head_moment(stage: StageCosts, case: Case) -> Bytes:
 
 
 def layer_moment(stage: StageCosts, case: Case) -> Bytes:
-    """What stands in the first layer of the backward pass beside the tapes: its own tape again, and gradients."""
-    return total(recomputed=recompute_bytes(stage, case), backward=stage.largest_backward)
+    """What stands in the first layer of the backward pass beside the tapes: its own tape again, and gradients.
+
+    Or in a later layer, where what those behind it hold is more than what was freed of their tapes.
+    """
+    return total(
+        recomputed=recompute_bytes(stage, case),
+        backward=stage.largest_backward,
+        blocks=total(each(blocks_bytes, scattering(stage, case), case, case.engine.gathered_blocks)),
+        whole=total(each(whole_gradient_bytes, growing(stage, case), case)),
+        behind=total(each(behind_bytes, growing(stage, case), case)),
+    )
 
 
 def backward_bytes(stage: StageCosts, case: Case) -> Bytes:

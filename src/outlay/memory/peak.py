@@ -6,6 +6,7 @@ from ..layout.case import Case
 from ..quantities import Bytes
 from ..stage import StageCosts
 from .activations import activation_bytes
+from .blocks import ends_moment, scattering
 from .moments import moment_bytes
 from .states import (
     beside_bytes,
@@ -16,6 +17,7 @@ from .states import (
     gradient_bytes,
     optimizer_bytes,
     replica_bytes,
+    unit_bytes,
     weight_bytes,
 )
 
@@ -41,10 +43,17 @@ def held_activations(stage: StageCosts, case: Case) -> Bytes:
     return total(activations=activation_bytes(stage, case), moment=moment_bytes(stage, case))
 
 
+def later_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Gradients that were not there where the backward pass begins, at its end and at the update: the larger."""
+    ends: Bytes = total(each(ends_moment, scattering(stage, case), case))
+    return maximum(end=unit_bytes(stage, case), ends=ends, update=fresh_bytes(stage, case))
+
+
 def allocated_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """What a rank of a stage allocates at its peak: where the backward pass begins, or at the update."""
-    beyond: Bytes = held_activations(stage, case) - fresh_bytes(stage, case)
-    return total(state=held_state(stage, case), activations=maximum(beyond, 0))
+    """What a rank of a stage allocates at its peak: where the backward pass begins, where it ends, or at the update."""
+    fresh: Bytes = fresh_bytes(stage, case)
+    beyond: Bytes = maximum(begin=held_activations(stage, case), later=later_bytes(stage, case)) - fresh
+    return total(state=held_state(stage, case), activations=beyond)
 
 
 def buffer_bytes(allocated: Bytes, engine: Engine) -> Bytes:

@@ -3,7 +3,7 @@
 from ..formula import each, minimum, total, where
 from ..job import Beside
 from ..layout.case import Case
-from ..quantities import Bytes, Params, Share
+from ..quantities import Bytes, Count, Params, Share
 from ..stage import StageCosts
 
 
@@ -25,14 +25,17 @@ def resident_bytes(parameters: Params, trained: Share, weights: Bytes, bytes_per
 
 
 def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Weights that stand gathered at one time: a few blocks under ZeRO-3; all of them where they are not resharded.
+    """Weights that stand gathered at all times: a few blocks under ZeRO-3; all of them where they are not resharded.
+
+    Of an engine that gathers each block ahead of its backward pass, the ends of the model: see `blocks_bytes`.
 
     Frozen weights are gathered in the format that they are kept in. Source: bitsandbytes documentation, FSDP-QLoRA.
     """
     own: Bytes = case.compute_bytes * stage.end_parameters + stage.end_frozen_bytes
     ends: Bytes = where(case.engine.gathers_ends, own, 0)
     every: Bytes = stage.whole_bytes(case.compute_bytes)
-    few: Bytes = minimum(case.engine.gathered_blocks * stage.block_bytes(case.compute_bytes) + ends, every)
+    blocks: Count = where(case.engine.scatters_blocks, 0, case.engine.gathered_blocks)
+    few: Bytes = minimum(blocks * stage.block_bytes(case.compute_bytes) + ends, every)
     return few * case.gathers_blocks + every * case.gathers_all
 
 
@@ -46,9 +49,10 @@ def weight_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 
 def gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Gradients of a stage on one rank, sharded from ZeRO-2 on."""
-    dense: Bytes = case.recipe.gradients * stage.dense_parameters
-    experts: Bytes = case.recipe.gradients * stage.expert_parameters
+    """Gradients of a stage on one rank, sharded from ZeRO-2 on, less what is offloaded."""
+    each_here: Bytes = case.recipe.gradients * case.gradients_here
+    dense: Bytes = each_here * stage.dense_parameters
+    experts: Bytes = each_here * stage.expert_parameters
     return total(dense=dense / case.gradient_cut, experts=experts / case.expert_gradient_cut)
 
 
@@ -60,16 +64,33 @@ def optimizer_bytes(stage: StageCosts, case: Case) -> Bytes:
     return held * (1 - case.layout.offload_optimizer)
 
 
+def library_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Workspaces of matrix multiplies, and more where experts are multiplied in groups."""
+    grouped: Bytes = where(stage.expert_parameters > 0, case.workspaces.grouped, 0)
+    return where(case.workspaces.grouped > 0, case.workspaces.held + grouped, case.workspaces.held)
+
+
 def dummy_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Tensors that stand for gradients that were added elsewhere, gathered inputs, and one dequantised matrix."""
+    """Tensors in place of gradients that were added elsewhere, gathered inputs, a dequantised matrix, workspaces."""
     gathered: Bytes = stage.largest_entry * case.layout.sliced
     buffers: Bytes = case.engine.gather_buffers * where(case.layout.sliced > 1, gathered, 0)
-    return total(gradients=case.engine.dummy_gradients * stage.shapes, inputs=buffers, dequantised=stage.dequantised)
+    return total(
+        gradients=case.engine.dummy_gradients * stage.shapes,
+        inputs=buffers,
+        dequantised=stage.dequantised,
+        workspaces=library_bytes(stage, case),
+    )
 
 
 def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Gradients that are not there yet where the backward pass begins: with one micro-batch, freed after each step."""
-    return case.fresh * gradient_bytes(stage, case)
+    return where(case.fresh > 0, gradient_bytes(stage, case), 0)
+
+
+def unit_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Gradients that stand whole at the end of a backward pass, where the whole model is one unit of FSDP."""
+    whole: Bytes = case.unit_gradient * (stage.dense_parameters + stage.expert_parameters)
+    return where(case.one_unit > 0, whole, 0)  # no array where there is nothing
 
 
 def beside_bytes(case: Case) -> Bytes:

@@ -1,8 +1,7 @@
-"""Small real model code in plain PyTorch, whose kept bytes, exchanges and arithmetic the counts are held against."""
+"""Real model code in plain PyTorch, whose kept bytes, exchanges and arithmetic the counts are held against.
 
-import math
-from collections.abc import Callable
-from typing import Any
+Loads torch: nothing imports it but the comparisons that run it.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -18,23 +17,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-
-class FusedNorm(torch.autograd.Function):
-    """RMS norm as a fused kernel runs it: it keeps its input and one fp32 statistic a token, no copies."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
-        ctx.save_for_backward(x, weight, scale)
-        return (x * scale * weight).to(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        x, weight, scale = ctx.saved_tensors
-        unit, inner = x * scale, grad * weight
-        mean = (inner * unit).mean(-1, keepdim=True)
-        back = (scale * (inner - unit * mean)).to(x.dtype)
-        return back, (grad * unit).sum(dim=tuple(range(grad.dim() - 1))).to(weight.dtype), None
+from .kernels import FusedNorm
 
 
 class Norm(nn.Module):
@@ -72,6 +55,7 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.dim, self.rotate, self.head_norm = hidden // heads, rotate, head_norm
+        self.recompute = False  # the core alone
         keys = kv_heads * self.dim
         self.q, self.k, self.v = linear(hidden, hidden, bias), linear(hidden, keys, bias), linear(hidden, keys, bias)
         self.out = linear(hidden, hidden, bias)
@@ -89,8 +73,12 @@ class Attention(nn.Module):
         if self.rotate:
             tables = angles(q)
             q, k = rotated(q, *tables), rotated(k, *tables)
+        out = checkpoint(self.core, q, k, v, use_reentrant=False) if self.recompute else self.core(q, k, v)
+        return self.out(out)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
-        return self.out(out.transpose(1, 2).flatten(2))
+        return out.transpose(1, 2).flatten(2)
 
 
 class SwiGLU(nn.Module):
@@ -146,74 +134,6 @@ class Llama(nn.Module):
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
-
-
-class Dropout(nn.Module):
-    """Dropout whose mask takes one byte a value, as on a GPU. (On a CPU, F.dropout keeps it in the input's type.)"""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.native_dropout(x, 0.1, True)[0]
-
-
-class EagerAttention(nn.Module):
-    """Attention of 2022: biases, every score written out, dropout on the scores. The causal mask is a buffer."""
-
-    def __init__(self, hidden: int, heads: int, positions: int, recompute: bool = False) -> None:
-        super().__init__()
-        self.dim, self.drop, self.recompute = hidden // heads, Dropout(), recompute
-        self.q, self.k, self.v, self.out = (linear(hidden, hidden, bias=True) for _ in range(4))
-        self.register_buffer("future", torch.ones(positions, positions, dtype=torch.bool).triu(1))
-
-    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        scores = (q @ k.transpose(-1, -2) / math.sqrt(self.dim)).masked_fill(self.future, -math.inf)
-        return (self.drop(scores.softmax(-1)) @ v).transpose(1, 2).flatten(2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (part(x).unflatten(-1, (-1, self.dim)).transpose(1, 2) for part in (self.q, self.k, self.v))
-        out = checkpoint(self.core, q, k, v, use_reentrant=False) if self.recompute else self.core(q, k, v)
-        return self.out(out)
-
-
-class GPTBlock(nn.Module):
-    """A layer of GPT-2 or GPT-3. The norms' weights stay in fp32, so that their statistics are fp32, as on a GPU."""
-
-    def __init__(self, hidden: int, attention: nn.Module, dropout: bool) -> None:
-        super().__init__()
-        self.attention_norm, self.mlp_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
-        self.attention = attention
-        self.mlp = nn.Sequential(linear(hidden, 4 * hidden, True), nn.GELU(), linear(4 * hidden, hidden, True))
-        self.drop: Callable[[Tensor], Tensor] = Dropout() if dropout else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.drop(self.attention(self.attention_norm(x)))
-        return x + self.drop(self.mlp(self.mlp_norm(x)))
-
-
-class LatentAttention(nn.Module):
-    """Latent attention in its expanded form. `copied` copies the values out of the matrix they share with the keys."""
-
-    def __init__(
-        self, hidden: int, heads: int, key: int, rope: int, value: int, query: int, latent: int, copied: bool
-    ) -> None:
-        super().__init__()
-        self.heads, self.key, self.rope, self.value, self.latent, self.copied = heads, key, rope, value, latent, copied
-        self.q_down, self.q_norm = linear(hidden, query), Norm(query)
-        self.q_up = linear(query, heads * (key + rope))
-        self.kv_down, self.kv_norm = linear(hidden, latent + rope), Norm(latent)
-        self.kv_up, self.out = linear(latent, heads * (key + value)), linear(heads * value, hidden)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q = self.q_up(self.q_norm(self.q_down(x))).unflatten(-1, (self.heads, -1))
-        q, q_turned = q.split([self.key, self.rope], -1)
-        latent, k_turned = self.kv_down(x).split([self.latent, self.rope], -1)
-        k, v = self.kv_up(self.kv_norm(latent)).unflatten(-1, (self.heads, -1)).split([self.key, self.value], -1)
-        cos, sin = angles(q_turned.transpose(1, 2))
-        tables = cos.unsqueeze(1), sin.unsqueeze(1)
-        turned = rotated(k_turned.unsqueeze(2), *tables).expand(-1, -1, self.heads, -1)
-        q, k = torch.cat((q, rotated(q_turned, *tables)), -1), torch.cat((k, turned), -1)
-        v = v.contiguous() if self.copied else v
-        out = functional.scaled_dot_product_attention(*(part.transpose(1, 2) for part in (q, k, v)), is_causal=True)
-        return self.out(out.transpose(1, 2).flatten(2))
 
 
 def split_tensors(model: Llama, mesh: DeviceMesh, sliced: bool, whole_logits: bool = False) -> None:

@@ -1,0 +1,26 @@
+"""One figure, counted and measured."""
+
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """outlay's count beside an engine's."""
+
+    name: str
+    counted: float
+    measured: float
+    unit: str  # B, or a word such as tensors
+    note: str = ""  # what the measured figure leaves out, or what explains a difference
+
+    @property
+    def ratio(self) -> float:
+        """Counted over measured; 1 where both are 0."""
+        if self.measured == 0:
+            return 1.0 if self.counted == 0 else inf
+        return self.counted / self.measured
+
+    def agrees(self, within: float = 0.0) -> bool:
+        """Whether both are equal, or differ by no more than a share of the measured one."""
+        return abs(self.counted - self.measured) <= within * abs(self.measured)

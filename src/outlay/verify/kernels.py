@@ -1,0 +1,68 @@
+"""Kernels that torch has on a GPU and not on a CPU, each as one operation that keeps the same. Loads torch."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Partial
+
+
+@torch.library.custom_op("outlay::rms_norm", mutates_args=())
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """An RMS norm in one kernel: what it gives, and one fp32 statistic a token."""
+    scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
+    return (x * scale * weight).to(x.dtype), scale
+
+
+@rms_norm.register_fake
+def _(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), x.new_empty((*x.shape[:-1], 1), dtype=torch.float32)
+
+
+@torch.library.custom_op("outlay::rms_norm_backward", mutates_args=())
+def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Its backward pass in one kernel: the gradients of the input and of the weight."""
+    unit, inner = x * scale, grad * weight
+    mean = (inner * unit).mean(-1, keepdim=True)
+    back = (scale * (inner - unit * mean)).to(x.dtype)
+    return back, (grad * unit).sum(dim=tuple(range(grad.dim() - 1))).to(weight.dtype)
+
+
+@rms_norm_backward.register_fake
+def _(grad: Tensor, x: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), torch.empty_like(weight)
+
+
+class FusedNorm(torch.autograd.Function):
+    """An RMS norm as a fused kernel runs it: it keeps its input and one fp32 statistic a token, and copies nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        out, scale = rms_norm(local(x), local(weight), eps)
+        ctx.save_for_backward(x, weight, scale)
+        return like(out, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, weight, scale = ctx.saved_tensors
+        back, own = rms_norm_backward(local(grad), local(x), local(weight), scale)
+        return like(back, x), like(own, x, Partial()), None
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The part of a tensor that this rank holds."""
+    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+
+
+def like(part: Tensor, whole: Tensor, *placements: Any) -> Tensor:
+    """This rank's part of a tensor that is spread as another one is, or otherwise."""
+    if not isinstance(whole, DTensor):
+        return part
+    return DTensor.from_local(part, whole.device_mesh, placements or whole.placements, run_check=False)
+
+
+class Dropout(nn.Module):
+    """Dropout whose mask takes one byte a value, as on a GPU. (On a CPU, F.dropout keeps it in the input's type.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.native_dropout(x, 0.1, True)[0]
