@@ -3,11 +3,17 @@
 Source: MooreThreads/SimuMax @4dcaae5, docs/b200/b200_release_v1.2_summary.json: layers cut, one sequence a micro-batch.
 """
 
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from outlay import Job, Layout, load_cluster
 from outlay.bill import case_of, load
+from outlay.layer import model_costs
 from outlay.memory.peak import allocated_bytes
+from outlay.memory.states import library_bytes
 from outlay.model.huggingface import read_config
 from outlay.model.model import Model, decoder_block
 from outlay.model.parts import Attention, FeedForward
@@ -37,7 +43,7 @@ NAMES = ["70B tp2", "405B tp8", "405B tp4", "405B tp2", "405B pp2", "405B tp2 cp
 
 
 @pytest.mark.parametrize(("model", "axes", "sequence", "published"), RUNS, ids=NAMES)
-def test_what_every_stage_allocates_is_what_was_measured_within_two_parts_in_a_thousand(
+def test_what_every_stage_allocates_is_what_was_measured_within_one_part_in_a_thousand(
     model: Model, axes: dict[str, int], sequence: int, published: tuple[float, ...]
 ) -> None:
     replicas = axes.get("dp_shard", 1)
@@ -45,7 +51,7 @@ def test_what_every_stage_allocates_is_what_was_measured_within_two_parts_in_a_t
     loaded = load(case_of(model, job, B200S, Layout(**axes), "megatron")[0])  # type: ignore[arg-type]
     counted = [float(allocated_bytes(stage, loaded.case)) / MIB for stage in loaded.every]
 
-    assert counted == pytest.approx(list(published), rel=2e-3)
+    assert counted == pytest.approx(list(published), rel=1e-3)
 
 
 def latent(kind: str, layers: int) -> Model:
@@ -71,11 +77,93 @@ EXPERTS = [
 
 
 @pytest.mark.parametrize(("kind", "axes", "published"), EXPERTS, ids=[f"{row[0]} {len(row[2])}" for row in EXPERTS])
-def test_what_a_stage_of_experts_allocates_is_what_was_measured_within_two_percent(
+def test_what_a_stage_of_experts_allocates_is_what_was_measured_within_three_parts_in_a_thousand(
     kind: str, axes: dict[str, int], published: tuple[float, ...]
 ) -> None:
     job = Job(sequence_length=4096, global_batch=4 * axes["dp_shard"], precision="bf16")
     loaded = load(case_of(latent(kind, 4), job, B200S, Layout(**axes), "megatron")[0])  # type: ignore[arg-type]
     counted = [float(allocated_bytes(stage, loaded.case)) / MIB for stage in loaded.every]
 
-    assert counted == pytest.approx(list(published), rel=2e-2)
+    assert counted == pytest.approx(list(published), rel=3e-3)
+
+
+# --- what TransformerEngine and Megatron-Core hold beside the tapes ---------------------------------------------------
+
+# DeepSeek-V3 with four layers on eight ranks, ep 8: every [out, in] of a matrix with a gradient, by hand. Fused up and
+# gate matrices; the shared expert is as wide as a routed one, so that their matrices have the same two shapes.
+LATENT = {(1536, 7168), (24576, 1536), (576, 7168), (32768, 512), (7168, 16384)}
+DENSE = LATENT | {(2 * 18432, 7168), (7168, 18432)}
+ROUTED = LATENT | {(2 * 2048, 7168), (7168, 2048)}
+HEAD = {(129_280, 7168)}
+
+
+def loaded_v3(**axes: int) -> Any:
+    job = Job(sequence_length=4096, global_batch=32, precision="bf16")
+    return load(case_of(latent("V3", 4), job, B200S, Layout(dp_shard=8 // axes.get("pp", 1), **axes), "megatron")[0])
+
+
+def test_a_tensor_stands_for_the_gradients_of_each_distinct_shape_on_a_rank_whatever_layer_has_it() -> None:
+    def values(shapes: set[tuple[int, int]]) -> int:
+        return sum(out * ins for out, ins in shapes)
+
+    (whole,), (first, last) = loaded_v3(ep=8).every, loaded_v3(ep=4, pp=2).every
+
+    assert whole.shapes == values(DENSE | ROUTED | HEAD)
+    assert first.shapes == values(DENSE | ROUTED)
+    assert last.shapes == values(ROUTED | HEAD)
+
+
+def test_shapes_that_only_some_layouts_of_a_grid_have_in_common_are_shared_there() -> None:
+    # a shared expert is cut by tp and a routed one by etp: 2048 wide, they have one shape where both are cut alike
+    job = Job(sequence_length=4096, global_batch=32, precision="bf16")
+    case, _ = case_of(latent("V3", 4), job, B200S, Layout(ep=8, dp_shard=8), "megatron")
+    tp, etp = np.array([1.0, 2.0, 2.0]), np.array([1.0, 1.0, 2.0])
+    rows = Layout.grid(**{f.name: getattr(case.layout, f.name) for f in fields(Layout)} | {"tp": tp, "etp": etp})
+    costs = model_costs(case.model, job, case.cluster, rows, case.engine)
+    routed = sum(shapes.values for shapes in costs.shapes if 1 in shapes.parts)
+    alone = [model_costs(case.model, job, case.cluster, replace(case.layout, tp=int(t), etp=int(e)), case.engine)
+             for t, e in zip(tp, etp, strict=True)]  # fmt: skip
+
+    assert routed.tolist() == [sum(one.values for one in each.shapes if 1 in one.parts) for each in alone]
+    assert routed[1] - routed[2] == 3 * 7168 * 2048  # whole matrices of an expert beside the halves of the shared one
+
+
+def test_routed_copies_on_both_sides_of_both_exchanges_stand_in_the_forward_pass() -> None:
+    # MoELayer.forward: permuted, dispatched, the experts' output and what came back, 8 copies a token; and the outputs
+    # of the shared expert and of the layer
+    (stage,) = loaded_v3(ep=8).every
+    copies = 4 * (2 * 7168 * 4096 * 8) + 2 * (2 * 7168 * 4096)
+
+    assert stage.largest_backward == copies
+
+
+HOPPER, BEFORE = 2**25, 2**23 + 2**17  # cuBLAS under torch 2.10: 32 MiB on Hopper, else 2 x 4 MiB and 8 x 16 KiB
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "held", "grouped"),
+    [
+        ("b200", 2 * BEFORE + 2**25 + 1024, 4 * (2**25 + 1024)), ("h100-sxm", 2 * HOPPER + 2**25 + 1024, None),
+        ("a100-sxm-80", 2 * BEFORE + 2**22, 4 * 2**22), ("rtx4090", 2 * BEFORE + 2**22, None),
+        ("mi300x", 2 * 2**27 + 2**25, 4 * 2**25), ("tpu-v5p", 0, 0),
+    ],
+)  # fmt: skip
+def test_workspaces_are_those_of_the_accelerators_generation(accelerator: str, held: int, grouped: int | None) -> None:
+    case, _ = case_of(L70B, Job(4096, 8), load_cluster(f"8x{accelerator}"), Layout(dp_shard=8), "megatron")
+
+    assert case.workspaces.held == held
+    assert grouped is None or case.workspaces.grouped == grouped
+
+
+def test_workspaces_of_grouped_multiplies_are_those_of_a_stage_with_experts() -> None:
+    loaded = loaded_v3(ep=8)
+    dense = load(case_of(L70B, Job(4096, 8), B200S, Layout(dp_shard=8), "megatron")[0])
+
+    more = library_bytes(loaded.every[0], loaded.case) - library_bytes(dense.every[0], dense.case)
+    assert more == 4 * (2**25 + 1024)
+
+
+def test_before_torch_2_workspaces_were_not_the_allocators() -> None:
+    case, _ = case_of(L70B, Job(4096, 8, precision="fp16"), load_cluster("8xa100-sxm-80"), Layout(), "megatron-2022")
+
+    assert (case.workspaces.held, case.workspaces.grouped) == (0, 0)

@@ -11,9 +11,10 @@ INTERRUPTED = 130
 def validate(given: Given) -> int:
     """Compare rows with their predictions: of the files given, or of the project's own table."""
     from ..validate import OWN
+    from ..validate.page import markdown
     from ..validate.predict import compare_files
     from ..validate.progress import Progress
-    from ..validate.report import as_json, lines, markdown
+    from ..validate.report import as_json, lines
 
     files = given.texts("files") or [OWN]
     progress = Progress(sys.stderr.write) if sys.stderr.isatty() else None

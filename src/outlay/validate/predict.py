@@ -4,44 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from os import PathLike
-from typing import Literal
 
 from ..bill import Bill, count
 from ..errors import Fault, InputError, OutlayError
 from ..quantities import GIB
 from .question import question_of
-from .read import Run, Skip, read
-from .summary import Summary, summarise
-from .table import UNITS, Source, source_of
+from .ranks import CasePeak, Counted, Reading, case_of, is_ranks, joined, readings_of
+from .read import Run, Skip, runs_of, table_of
+from .row import Row
+from .score import repeats
+from .summary import Summary, summarise, summarise_cases
+from .table import UNITS, Source, accelerator_of, source_of
 
 Span = tuple[float, float]
 Report = Callable[[int, int], None]  # rows done, rows in all
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a file: what was measured, what is predicted, and the signed error predicted / measured - 1."""
-
-    file: str
-    line: int
-    source: str
-    model: str
-    accelerator: str
-    precision: str
-    status: Literal["compared", "skipped"]
-    reason: str = ""  # why it was skipped; of a compared row, the rules that it breaks
-    measured_step_time_s: float | None = None
-    predicted_step_time_s: float | None = None
-    step_time_error: float | None = None
-    step_time_in_band: bool | None = None
-    measured_peak_mem_gib: float | None = None
-    predicted_peak_mem_gib: float | None = None
-    peak_mem_error: float | None = None
-    peak_mem_in_band: bool | None = None
-    time_from: str = ""  # the columns that the measured time is from
-    memory_is: str = ""  # unit and level of the measured memory
-    engine: str = ""
-    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +29,7 @@ class Validation:
     total: int  # rows in the files
     notes: tuple[str, ...] = ()  # what was assumed of sources that are not known
     summary: tuple[Summary, ...] = field(default=())
+    cases: tuple[CasePeak, ...] = field(default=())  # of readings rank by rank
 
     @property
     def compared(self) -> tuple[Row, ...]:
@@ -70,30 +47,43 @@ def compare_files(paths: Sequence[str | PathLike[str]], report: Report | None = 
 
     Raises InputError for a file that cannot be read; a row that cannot be used is skipped with its reason.
     """
-    runs = _read_all(paths)
+    runs, readings = _read_all(paths)
     rows: list[Row] = []
+    counted: Counted = {}
     try:
         for run in runs:
-            rows.append(compare_run(run))
+            row, bill = compare_run(run)
+            rows.append(row)
+            if case_of(run):
+                counted[case_of(run)] = run, bill or row.reason
             if report:
                 report(len(rows), len(runs))
     except KeyboardInterrupt:
         pass
-    return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summarise(rows))
+    again = repeats(rows)
+    rows = [_with(row, **again.get(place, {})) for place, row in enumerate(rows)]
+    cases = joined(readings, counted)
+    summary = (*summarise(rows), *summarise_cases(cases))
+    return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summary, cases)
 
 
-def _read_all(paths: Sequence[str | PathLike[str]]) -> list[Run]:
-    """The rows of all files; the faults of all files at once."""
+def _read_all(paths: Sequence[str | PathLike[str]]) -> tuple[list[Run], list[Reading]]:
+    """The rows of all files, and the readings rank by rank; the faults of all files at once."""
     runs: list[Run] = []
+    readings: list[Reading] = []
     faults: list[Fault] = []
     for path in paths:
         try:
-            runs += read(path)
+            header, rows = table_of(path)
+            if is_ranks(header):
+                readings += readings_of(path, header, rows)
+            else:
+                runs += runs_of(path, header, rows)
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(*faults)
-    return runs
+    return runs, readings
 
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -102,31 +92,28 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(f"source {name} is not known: memory read as GiB, FLOPs with full attention" for name in unknown)
 
 
-def compare_run(run: Run) -> Row:
-    """One row, compared or skipped with its reason."""
+def compare_run(run: Run) -> tuple[Row, Bill | None]:
+    """One row, compared with its bill, or skipped with its reason."""
     source = source_of(run.cells)
-    plain = Row(
-        run.file,
-        run.line,
-        run.text("source"),
-        run.text("model"),
-        run.text("accelerator"),
-        run.text("precision"),
-        "skipped",
-    )
+    source_name, model, accelerator, precision = map(run.text, ("source", "model", "accelerator", "precision"))
+    plain = Row(run.file, run.line, source_name, model, accelerator, precision, "skipped")
+    printed = run.number("peak_mem_gb")
+    if printed and not run.fault:
+        known = {"measured_peak_mem_gib": printed * UNITS[source.unit] / GIB}
+        plain = _with(plain, **known, memory_is="" if source.skip else f"{source.unit}, {source.level}")
     try:
         return _compared(plain, run, source)
     except Skip as skip:
-        return _with(plain, reason=str(skip))
+        return _with(plain, reason=str(skip)), None
     except (OutlayError, ArithmeticError) as error:  # absurd sizes overflow, and are no reason to stop
-        return _with(plain, reason=f"cannot be counted: {error}")
+        return _with(plain, reason=f"cannot be counted: {error}"), None
 
 
 def _with(row: Row, **changes: object) -> Row:
     return Row(**(vars(row) | changes))
 
 
-def _compared(plain: Row, run: Run, source: Source) -> Row:
+def _compared(plain: Row, run: Run, source: Source) -> tuple[Row, Bill]:
     asked = question_of(run, source)
     if not any(run.number(column) for column in MEASURED):
         raise Skip("neither time nor memory published")
@@ -134,8 +121,10 @@ def _compared(plain: Row, run: Run, source: Source) -> Row:
     if not isfinite(bill.step.seconds + bill.memory.peak_bytes):
         raise Skip("the counts are beyond any number")
     seconds, columns = measured_seconds(run, source, bill)
+    untimed = accelerator_of(run.text("accelerator")).untimed
+    seconds = 0.0 if untimed else seconds
     if not seconds and not run.number("peak_mem_gb"):
-        raise Skip("global batch not published: a rate gives no time of a step")
+        raise Skip(untimed or "global batch not published: a rate gives no time of a step")
     broken = "; ".join(f"{violation.code} {violation.what} ({violation.got})" for violation in bill.violations)
     row = _with(plain, status="compared", reason=broken, engine=bill.engine.name, precision=bill.job.precision,
                 accelerator=bill.cluster.accelerator.name, assumed=asked.assumed)  # fmt: skip
@@ -145,7 +134,7 @@ def _compared(plain: Row, run: Run, source: Source) -> Row:
             row, time_from=columns, measured_step_time_s=seconds, predicted_step_time_s=bill.step.seconds,
             step_time_error=bill.step.seconds / seconds - 1, step_time_in_band=low <= seconds <= high,
         )  # fmt: skip
-    return _remembered(row, run, source, bill)
+    return _remembered(row, run, source, bill), bill
 
 
 def _remembered(row: Row, run: Run, source: Source, bill: Bill) -> Row:
@@ -153,12 +142,13 @@ def _remembered(row: Row, run: Run, source: Source, bill: Bill) -> Row:
     printed = run.number("peak_mem_gb")
     if not printed:
         return row
-    measured = printed * UNITS[source.unit]
-    predicted, (low, high) = memory_at(source.level, bill)
+    measured, half = printed * UNITS[source.unit], run.half("peak_mem_gb") * UNITS[source.unit]
+    predicted, (low, high) = memory_at(source.level, bill, source.loading)
+    score = "" if source.not_scored else "device" if source.level == "nvidia-smi" else "allocator"
     return _with(
-        row, memory_is=f"{source.unit}, {source.level}", measured_peak_mem_gib=measured / GIB,
-        predicted_peak_mem_gib=predicted / GIB, peak_mem_error=predicted / measured - 1,
-        peak_mem_in_band=low <= measured <= high,
+        row, predicted_peak_mem_gib=predicted / GIB, peak_mem_error=predicted / measured - 1,
+        peak_mem_in_band=low - half <= measured <= high + half, peak_mem_score=score,
+        peak_mem_unscored=source.not_scored,
     )  # fmt: skip
 
 
@@ -194,20 +184,22 @@ def source_flops(source: Source, bill: Bill) -> float:
     return bill.step.model_flops * (bill.step.hfu / bill.step.mfu if source.counts_recompute else 1)
 
 
-def memory_at(level: str, bill: Bill) -> tuple[float, Span]:
+def memory_at(level: str, bill: Bill, loading: bool = False) -> tuple[float, Span]:
     """Peak memory and its band at the level that a source reads.
 
-    `reserved` is the whole peak. `allocated` is the peak without its buffers: the slack is not allocated, and
-    communication buffers are not the allocator's; the band leaves room for the least workspace. `nvidia-smi` adds the
-    driver's context.
+    `allocated` is what tensors hold; the band leaves room for the least workspace. `reserved` is that and what the
+    allocator keeps beyond it. `nvidia-smi` is all of the card. With `loading` the reading is of the whole run, so that
+    it is what stands while the weights are loaded where that is more.
     """
-    low, high = bill.memory.peak_band_bytes
-    if level == "reserved":
-        return bill.memory.peak_bytes, (low, high)
+    memory, engine = bill.memory, bill.engine
     if level == "nvidia-smi":
         context = bill.cluster.accelerator.context_bytes
-        return bill.memory.peak_bytes + context, (low + context, high + context)
-    held = [item for item in bill.memory.items if item.name != "buffers"]
-    low = sum(item.low if item.kind == "modelled" else item.value for item in held)
-    high = sum(item.high if item.kind == "modelled" else item.value for item in held)
-    return sum(item.value for item in held), (low, high + bill.engine.workspace_low)
+        low, high = memory.peak_band_bytes
+        return memory.device_bytes, (low + context, high + context)
+    least = sum(item.low if item.kind == "modelled" else item.value for item in memory.items if item.name != "buffers")
+    loaded = (bill.loading.accelerator_bytes or 0.0) if loading and bill.loading else 0.0
+    held, least = max(memory.allocated_bytes, loaded), max(least, loaded)
+    if level == "allocated":
+        return held, (least, held + engine.workspace_low)
+    kept = held * (1 + engine.slack_share)
+    return kept, (least * (1 + engine.slack_low), held * (1 + engine.slack_high) + engine.workspace_low)

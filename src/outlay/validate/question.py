@@ -12,6 +12,7 @@ from ..errors import quoted
 from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..model.model import Model
+from ..schedule.laws import FOLDED
 from . import words
 from .read import LAYERS_A_CHUNK, Run, Skip
 from .shapes import model_of
@@ -153,12 +154,13 @@ def _shards(run: Run, sharding: words.Sharding, dp: int, source: Source) -> tupl
 def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) -> tuple[Layout, tuple[str, ...]]:
     tp, pp, cp, dp, about_degrees = _degrees(run, source)
     vpp, about_chunks = _chunks(run, source, pp)
+    vpp = 2 if pp > 1 and words.schedule_of(run.text("schedule")).name in FOLDED else vpp
     if pp * vpp > MOST_CHUNKS:
         raise Skip(f"pp {pp:,} x vpp {vpp:,} is beyond any pipeline")
     if pp > model.layers + 2:  # embedding and head may have a stage each
         raise Skip(f"{model.layers} layers do not fill {pp} stages: the row cannot be as printed")
     replicas, shards, about_shards = _shards(run, sharding, dp, source)
-    order = _order(run, pp, vpp)
+    order, about_order = _order(run, pp, vpp)
     again, about_recompute = _recompute(run, source)
     kind: Any = again.kind  # a name that Layout knows
     spread: Any = words.context_kind_of(run.text("other"))
@@ -172,13 +174,14 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
         dp_replicate=replicas, dp_shard=shards,
         zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,
-        recompute=kind, recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
-        split=_split(run, source, model, pp),
+        recompute=kind, recompute_modules=again.modules or AUTO,
+        recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
+        split=_split(source, model, pp, vpp),
         offload_optimizer=sharding.offload_optimizer or float(words.has(r"offload", run.text("optimizer"))),
         offload_parameters=sharding.offload_parameters,
     )  # fmt: skip
     said = ("sequence parallelism with tp, not published",) if tp > 1 and not parallel else ()
-    return layout, (*about_degrees, *about_chunks, *about_shards, *about_recompute, *said)
+    return layout, (*about_degrees, *about_chunks, *about_order, *about_shards, *about_recompute, *said)
 
 
 def _expert_cut(run: Run, source: Source, model: Model, tp: int) -> Any:
@@ -187,12 +190,14 @@ def _expert_cut(run: Run, source: Source, model: Model, tp: int) -> Any:
     return words.expert_cut_of(run.text("other")) or usual
 
 
-def _order(run: Run, pp: int, vpp: int) -> Any:  # a name that Layout knows
+def _order(run: Run, pp: int, vpp: int) -> tuple[Any, tuple[str, ...]]:  # a name that Layout knows
     """The schedule, where there is a pipeline: interleaved with several chunks, else what the row says, else 1F1B."""
-    name = words.schedule_of(run.text("schedule")).name if pp > 1 else ""
-    if name == "interleaved" and vpp == 1:
+    found = words.schedule_of(run.text("schedule")) if pp > 1 else words.Order()
+    if found.name == "interleaved" and vpp == 1:
         raise Skip("chunks a rank (vpp) not published for an interleaved schedule")
-    return "interleaved" if vpp > 1 and pp > 1 else name or "1f1b"
+    if vpp > 1 and pp > 1 and found.name not in FOLDED:
+        return "interleaved", ()
+    return found.name or "1f1b", (found.note,) if found.note else ()
 
 
 def _recompute(run: Run, source: Source) -> tuple[words.Recompute, tuple[str, ...]]:
@@ -205,12 +210,13 @@ def _recompute(run: Run, source: Source) -> tuple[words.Recompute, tuple[str, ..
     return words.recompute_of(usual), (f"recompute {usual}, not published",)
 
 
-def _split(run: Run, source: Source, model: Model, pp: int) -> tuple[int, ...]:
-    """Layers of each stage, where first and last hold one fewer; else the engine's own."""
-    if not source.lighter_ends or pp < 2 or (model.layers + 2) % pp:
+def _split(source: Source, model: Model, pp: int, vpp: int) -> tuple[int, ...]:
+    """Layers of each chunk, where the first and the last hold one fewer; else the engine's own."""
+    chunks = pp * vpp
+    if not source.lighter_ends or pp < 2 or (model.layers + 2) % chunks:
         return ()
-    share = (model.layers + 2) // pp
-    return (share - 1, *([share] * (pp - 2)), share - 1) if share > 1 else ()
+    share = (model.layers + 2) // chunks
+    return (share - 1, *([share] * (chunks - 2)), share - 1)
 
 
 def _job(run: Run, source: Source, layout: Layout, sequence: int) -> tuple[Job, tuple[str, ...]]:

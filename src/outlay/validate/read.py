@@ -70,6 +70,11 @@ class Run:
         found = self.numbers.get(column)
         return None if found is None else int(found)
 
+    def half(self, column: str) -> float:
+        """Half a unit of the last digit that a number is printed with: it may be so far off as it stands."""
+        decimals = re.search(r"\d+(?:\.(\d+))?", self.text(column))
+        return 10.0 ** -len(decimals[1] or "") / 2 if decimals else 0.0
+
     def needed(self, column: str, words: str = "") -> int:
         """A whole number that the row must have. Raises Skip where nothing is published."""
         found = self.count(column)
@@ -80,27 +85,44 @@ class Run:
 
 def read(path: str | PathLike[str]) -> list[Run]:
     """Every row of a file. Raises InputError (VAL001 to VAL003) for a file that cannot be read."""
-    lines = _text(path).splitlines(keepends=True)
-    reader = csv.reader(lines, strict=True)
+    return runs_of(path, *table_of(path))
+
+
+def runs_of(path: str | PathLike[str], header: list[str], rows: list[tuple[int, list[str]]]) -> list[Run]:
+    """The rows under a header. Raises InputError (VAL001, VAL002) for one that lacks columns."""
+    _check(header, path)
+    return [_run(str(path), line, header, cells) for line, cells in rows]
+
+
+def table_of(path: str | PathLike[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header of a file, and its rows that are not blank, each with its line. Raises InputError (VAL003)."""
+    reader = csv.reader(_text(path).splitlines(keepends=True), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
-        _check(header, path)
-        return list(_rows(reader, header, str(path)))
+        return header, list(_numbered(reader))
     except csv.Error as error:
-        raise InputError(_unreadable(path, f"not a CSV file: {error}, line {reader.line_num}")) from None
+        raise InputError(unreadable(path, f"not a CSV file: {error}, line {reader.line_num}")) from None
+
+
+def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    line = reader.line_num + 1
+    for cells in reader:
+        if any(cell.strip() for cell in cells):
+            yield line, cells
+        line = reader.line_num + 1
 
 
 def _text(path: str | PathLike[str]) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(_unreadable(path, f"not UTF-8 at byte {error.start}")) from None
+        raise InputError(unreadable(path, f"not UTF-8 at byte {error.start}")) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(_unreadable(path, reason or "cannot be opened")) from None
+        raise InputError(unreadable(path, reason or "cannot be opened")) from None
 
 
-def _unreadable(path: str | PathLike[str], got: str) -> Fault:
+def unreadable(path: str | PathLike[str], got: str) -> Fault:
     return Fault(
         "VAL003", f"{quoted(path)} cannot be read", "a CSV file of measured runs in UTF-8", got,
         "save it as CSV in UTF-8, one header line, each column once",
@@ -115,7 +137,7 @@ def _check(header: list[str], path: str | PathLike[str]) -> None:
         )
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
-        raise InputError(_unreadable(path, f"columns that stand twice: {', '.join(map(quoted, twice))}"))
+        raise InputError(unreadable(path, f"columns that stand twice: {', '.join(map(quoted, twice))}"))
     missing = [name for name in HEADER if name not in header]
     if missing:
         rule = "measured runs stand under the common header; a blank cell means not published"
@@ -123,14 +145,6 @@ def _check(header: list[str], path: str | PathLike[str]) -> None:
         raise InputError(
             Fault("VAL001", f"{quoted(path)} lacks columns", rule, got, "add the columns, blank where not known")
         )
-
-
-def _rows(reader: Any, header: list[str], file: str) -> Iterator[Run]:
-    line = reader.line_num + 1
-    for cells in reader:
-        if any(cell.strip() for cell in cells):
-            yield _run(file, line, header, cells)
-        line = reader.line_num + 1
 
 
 def _run(file: str, line: int, header: list[str], row: list[str]) -> Run:
@@ -142,13 +156,13 @@ def _run(file: str, line: int, header: list[str], row: list[str]) -> Run:
     for column in (*COUNTS, *MEASURES):
         text = cells.get(column, "")
         if text and not (column == "vpp" and LAYERS_A_CHUNK.search(text)):
-            value, fault = _number(column, text)
+            value, fault = number_in(column, text)
             numbers[column] = value
             faults += [fault] if fault else []
     return Run(file, line, cells, numbers, "; ".join(faults))
 
 
-def _number(column: str, text: str) -> tuple[float, str]:
+def number_in(column: str, text: str) -> tuple[float, str]:
     """The number in a cell, or what is wrong with it."""
     value = _parsed(text)
     if value is None or not isfinite(value):

@@ -1,20 +1,26 @@
-"""A comparison as text, answer first, and as an object for other programs. Both say the same."""
+"""A comparison as text, answer first, and as an object for other programs. Both say the same; a page is in `page`."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .predict import Row, Validation
+from .predict import Validation
+from .ranks import CasePeak, StagePeak
+from .row import Row
+from .score import facts_of
 from .summary import GROUPS, Summary
 
 WORST = 10
 WORDS = {"step_time": "step time", "peak_mem": "peak memory"}
+LEVELS = {"allocated": "allocated", "reserved": "reserved"}
 COLUMNS = f"{'rows':>6} {'mean':>7} {'median':>7} {'90 %':>7} {'worst':>8} {'bias':>8} {'in band':>8}"
 FIELDS = (
     "file", "line", "source", "model", "accelerator", "precision", "status", "reason", "measured_step_time_s",
     "predicted_step_time_s", "step_time_error", "step_time_in_band", "measured_peak_mem_gib", "predicted_peak_mem_gib",
-    "peak_mem_error", "peak_mem_in_band", "time_from", "memory_is", "engine", "assumed",
+    "peak_mem_error", "peak_mem_in_band", "peak_mem_score", "peak_mem_unscored", "time_from", "memory_is", "engine",
+    "assumed",
 )  # fmt: skip
 
 
@@ -28,6 +34,8 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "stopped": validation.stopped,
         "notes": list(validation.notes),
         "rows": [{name: _plain(getattr(row, name)) for name in FIELDS} for row in validation.rows],
+        "cases": [asdict(case) | {"stages": [asdict(stage) for stage in case.stages]} for case in validation.cases],
+        "sources": [asdict(fact) for fact in facts_of(validation.rows)],
         "summary": [asdict(one) for one in validation.summary],
     }
 
@@ -39,41 +47,58 @@ def _plain(value: object) -> object:
 def lines(validation: Validation, width: int = 100) -> list[str]:
     """The comparison for a terminal: how many and how good, then groups, what was skipped, and the worst rows."""
     text = [*_answer(validation), ""]
+    text += _scores(validation, width)
+    text += _facts(validation, width)
     for by in GROUPS[1:]:
         text += _table(validation, by, width)
+    text += _cases(validation.cases)
     text += _skipped(validation, width)
     text += _worst(validation, width)
     text += [f"note: {note}" for note in validation.notes]
-    return [_cut(line[:width], width).rstrip() for line in text]
+    return [cut(line[:width], width).rstrip() for line in text]
 
 
-def markdown(validation: Validation) -> list[str]:
-    """The comparison as tables of a page: memory, then time, by source and by accelerator; then what was skipped."""
-    done, compared = len(validation.rows), len(validation.compared)
-    text = [f"{compared:,} of {done:,} rows compared. An error is predicted / measured - 1; bias keeps the sign.", ""]
-    for quantity in reversed(WORDS):
-        for by in ("source", "accelerator"):
-            text += _page_table(validation, quantity, by)
-    counts = Counter(row.reason for row in validation.rows if row.status == "skipped")
-    rows = [f"| {count:,} | {_cell(reason)} |" for reason, count in counts.most_common()]
-    return [*text, *(["| rows skipped | why |", "| ---: | --- |", *rows, ""] if rows else [])]
-
-
-def _page_table(validation: Validation, quantity: str, by: str) -> list[str]:
-    found = [one for one in validation.summary if one.by == by and one.quantity == quantity]
+def _scores(validation: Validation, width: int) -> list[str]:
+    """The rows that are scored, and the stages that were read rank by rank."""
+    found = [one for one in validation.summary if one.by in ("score", "stage")]
     if not found:
         return []
-    head = f"| {WORDS[quantity]} by {by} | rows | mean | median | 90 % | worst | bias | in band |"
-    return [head, "| --- |" + " ---: |" * 7, *map(_page_row, found), ""]
+    names = {one: f"{one.name}, {LEVELS[one.quantity]}" if one.quantity in LEVELS else one.name for one in found}
+    room = min(max(map(len, names.values())), width - len(COLUMNS) - 1)
+    title = cut("peak memory, scored", room)
+    return [f"{title:<{room}} {COLUMNS}", *(_line(one, room, names[one]) for one in found), ""]
 
 
-def _page_row(one: Summary) -> str:
-    shares = (_share(one.mean), _share(one.median), _share(one.p90), _signed(one.worst), _signed(one.bias))
-    return f"| {_cell(one.name)} | {one.count:,} | {' | '.join(shares)} | {one.in_band:.0%} |"
+def _facts(validation: Validation, width: int) -> list[str]:
+    """What each source's memory is, and whether its peaks are scored."""
+    found = facts_of(validation.rows)
+    if not found:
+        return []
+    room = max(len(fact.name) for fact in found)
+    rows = (f"{fact.name:<{room}}  {fact.level:<10} {fact.unit:<4} {fact.scored:>3}  {fact.why}" for fact in found)
+    return [f"{'sources of peak memory':<{room}}  {'level':<10} unit scored", *(cut(row, width) for row in rows), ""]
 
 
-def _cell(text: str) -> str:
-    return _cut(text, 120).replace("|", "/")
+def _cases(cases: Sequence[CasePeak]) -> list[str]:
+    """Every case that was read rank by rank, its worst rank and its stages."""
+    if not cases:
+        return []
+    text = ["cases read rank by rank: GiB measured and predicted, largest rank of each stage"]
+    for case in cases:
+        if case.status == "skipped":
+            text.append(f"{case.case}: {case.reason}")
+            continue
+        text.append(f"{case.case}  worst rank {case.worst_rank}, {signed(case.peak_error or 0.0, 2)}")
+        text += [f"  stage {stage.stage}  {_stage(stage)}" for stage in case.stages]
+    return [*text, ""]
+
+
+def _stage(of: StagePeak) -> str:
+    text = f"allocated {of.measured_allocated_gib:.2f} {of.predicted_allocated_gib:.2f} "
+    text += signed(of.allocated_error, 2)
+    if of.measured_reserved_gib is not None and of.reserved_error is not None:
+        text += f"  reserved {of.measured_reserved_gib:.2f} {of.predicted_reserved_gib:.2f} {signed(of.reserved_error)}"
+    return text
 
 
 def _answer(validation: Validation) -> list[str]:
@@ -86,16 +111,16 @@ def _answer(validation: Validation) -> list[str]:
 
 
 def _overall(one: Summary) -> str:
-    start = f"{WORDS[one.quantity] + ':':<13} mean error {_share(one.mean)}, bias {_signed(one.bias)}"
+    start = f"{WORDS[one.quantity] + ':':<13} mean error {share(one.mean)}, bias {signed(one.bias)}"
     return f"{start}, {one.in_band:.0%} inside the band ({one.count:,} rows)"
 
 
-def _share(value: float) -> str:
+def share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f} %"
+def signed(value: float, digits: int = 1) -> str:
+    return f"{100 * value:+.{digits}f} %"
 
 
 def _table(validation: Validation, by: str, width: int) -> list[str]:
@@ -110,13 +135,13 @@ def _table(validation: Validation, by: str, width: int) -> list[str]:
     return text
 
 
-def _line(one: Summary, room: int) -> str:
-    shares = f"{_share(one.mean):>7} {_share(one.median):>7} {_share(one.p90):>7}"
-    ends = f"{_signed(one.worst):>8} {_signed(one.bias):>8} {one.in_band:>8.0%}"
-    return f"{_cut(one.name, room):<{room}} {one.count:>6,} {shares} {ends}"
+def _line(one: Summary, room: int, name: str = "") -> str:
+    shares = f"{share(one.mean):>7} {share(one.median):>7} {share(one.p90):>7}"
+    ends = f"{signed(one.worst):>8} {signed(one.bias):>8} {one.in_band:>8.0%}"
+    return f"{cut(name or one.name, room):<{room}} {one.count:>6,} {shares} {ends}"
 
 
-def _cut(text: str, room: int) -> str:
+def cut(text: str, room: int) -> str:
     """A text that fits, on one line whatever it holds."""
     safe = "".join(letter if letter.isprintable() else "?" for letter in text)
     return safe if len(safe) <= room else safe[: max(0, room - 2)] + ".."
@@ -126,7 +151,7 @@ def _skipped(validation: Validation, width: int) -> list[str]:
     counts = Counter(row.reason for row in validation.rows if row.status == "skipped")
     if not counts:
         return []
-    rows = (f"{count:>6,}  {_cut(reason, width - 8)}" for reason, count in counts.most_common())
+    rows = (f"{count:>6,}  {cut(reason, width - 8)}" for reason, count in counts.most_common())
     return [f"skipped: {counts.total():,} rows", *rows, ""]
 
 
@@ -135,7 +160,7 @@ def _worst(validation: Validation, width: int) -> list[str]:
     ranked = sorted(validation.compared, key=_size, reverse=True)[:WORST]
     if not ranked:
         return []
-    return [f"worst {len(ranked)} rows", *(_cut(_row(row), width) for row in ranked), ""]
+    return [f"worst {len(ranked)} rows", *(cut(_row(row), width) for row in ranked), ""]
 
 
 def _size(row: Row) -> float:
@@ -146,9 +171,9 @@ def _row(row: Row) -> str:
     found = [f"{Path(row.file).name}:{row.line}", f"{row.model} on {row.accelerator}"]
     if row.step_time_error is not None:
         found.append(
-            f"{row.predicted_step_time_s:.4g} s for {row.measured_step_time_s:.4g} s, {_signed(row.step_time_error)}"
+            f"{row.predicted_step_time_s:.4g} s for {row.measured_step_time_s:.4g} s, {signed(row.step_time_error)}"
         )
     if row.peak_mem_error is not None:
         memory = f"{row.predicted_peak_mem_gib:.4g} GiB for {row.measured_peak_mem_gib:.4g} GiB ({row.memory_is})"
-        found.append(f"{memory}, {_signed(row.peak_mem_error)}")
+        found.append(f"{memory}, {signed(row.peak_mem_error)}")
     return "  ".join([*found, *([f"breaks {row.reason}"] if row.reason else [])])

@@ -41,7 +41,7 @@ def _named(name: str, given: Given, remarks: str) -> Model | None:
     found = catalogue_name(name) or _catalogued(_plain(name))
     if not found:
         return None
-    model = _trimmed(catalogue.load(found), given["layers"], words.dense_layers_of(remarks))
+    model = _trimmed(_loaded(found), given["layers"], words.dense_layers_of(remarks))
     shape = dict(zip(COLUMNS, _shape(model), strict=True))
     if model.experts > 0:
         shape |= {"ffn": 0, "kv_heads": 0}  # tables print either width of an expert model, and heads of a latent one
@@ -55,6 +55,9 @@ def _trimmed(model: Model, layers: int | None, dense: int | None) -> Model:
         return model
     pattern = (*model.pattern[:1] * dense, *model.pattern[-1:] * (layers - dense))
     return replace(model, name=f"{model.name}-l{layers}", pattern=pattern, mtp_layers=0, mtp_blocks=())
+
+
+_loaded = cache(catalogue.load)  # rows of one model are many
 
 
 @cache
@@ -138,7 +141,7 @@ def _model(
 @cache
 def _alike(model: Model) -> Model | None:
     """A catalogue model that counts the same: equal dimensions, blocks and ends."""
-    for other in map(catalogue.load, catalogue.names()):
+    for other in map(_loaded, catalogue.names()):
         same = (_shape(other), other.blocks, other.norm, other.tied, other.dropout) == (
             _shape(model), model.blocks, model.norm, model.tied, model.dropout,
         )  # fmt: skip

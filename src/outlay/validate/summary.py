@@ -1,27 +1,24 @@
 """Errors of many rows together: how many, how large, to which side, and how many inside the printed band."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
-Quantity = Literal["step_time", "peak_mem"]
+from .ranks import CasePeak, StagePeak
+from .row import Row
+
+Quantity = Literal["step_time", "peak_mem", "allocated", "reserved"]
 GROUPS = ("all", "source", "accelerator", "precision", "model")
-
-
-class Compared(Protocol):
-    """What a summary reads of a row."""
-
-    @property
-    def status(self) -> str: ...
+SCORES = {"allocator": "complete rows at the allocator's level", "device": "rows at the level of the device"}
 
 
 @dataclass(frozen=True)
 class Summary:
     """The errors of one group of rows. Shares are of the measured value; `in_band` is a share of the rows."""
 
-    by: str  # all, source, accelerator, precision or model
+    by: str  # all, source, accelerator, precision, model, score or stage
     name: str
     quantity: Quantity
     count: int
@@ -33,25 +30,38 @@ class Summary:
     in_band: float
 
 
-def summarise(rows: Iterable[Compared]) -> tuple[Summary, ...]:
+def summarise(rows: Iterable[Row]) -> tuple[Summary, ...]:
     """Every group of the rows that were compared, largest first."""
     compared = [row for row in rows if row.status == "compared"]
-    return tuple(
+    groups = tuple(
         found for by in GROUPS for quantity in ("step_time", "peak_mem") for found in _groups(compared, by, quantity)
     )
+    scored = ((name, [row for row in compared if row.peak_mem_score == score]) for score, name in SCORES.items())
+    return *groups, *(_summary("score", name, "peak_mem", found) for name, found in scored if found)
 
 
-def _groups(rows: list[Compared], by: str, quantity: Quantity) -> list[Summary]:
+def summarise_cases(cases: Iterable[CasePeak]) -> tuple[Summary, ...]:
+    """The stages of all cases that were read rank by rank, each stage once: equal readings of a source are one."""
+    stages: dict[tuple[object, ...], StagePeak] = {}
+    for case in cases:
+        for stage in case.stages:
+            stages.setdefault((case.source, case.model, stage.measured_allocated_gib, stage.stage), stage)
+    found = list(stages.values())
+    made = (_summary("stage", "stages read rank by rank", quantity, found) for quantity in ("allocated", "reserved"))
+    return tuple(one for one in made if one.count)
+
+
+def _groups(rows: list[Row], by: str, quantity: Quantity) -> list[Summary]:
     names = dict.fromkeys(_name(row, by) for row in rows)
     found = [_summary(by, name, quantity, [row for row in rows if _name(row, by) == name]) for name in names]
     return sorted((one for one in found if one.count), key=lambda one: (-one.count, one.name))
 
 
-def _name(row: Compared, by: str) -> str:
+def _name(row: Row, by: str) -> str:
     return "all" if by == "all" else str(getattr(row, by)) or "(blank)"
 
 
-def _summary(by: str, name: str, quantity: Quantity, rows: list[Compared]) -> Summary:
+def _summary(by: str, name: str, quantity: Quantity, rows: Sequence[object]) -> Summary:
     errors, inside = _columns(rows, quantity)
     if not errors.size:
         return Summary(by, name, quantity, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -62,7 +72,7 @@ def _summary(by: str, name: str, quantity: Quantity, rows: list[Compared]) -> Su
     )  # fmt: skip
 
 
-def _columns(rows: list[Compared], quantity: Quantity) -> tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", ...]:
+def _columns(rows: Sequence[object], quantity: Quantity) -> tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", ...]:
     """Errors and whether they lie inside the band, of the rows that have the quantity."""
     pairs = [(getattr(row, f"{quantity}_error"), getattr(row, f"{quantity}_in_band")) for row in rows]
     known = [(error, inside) for error, inside in pairs if error is not None]

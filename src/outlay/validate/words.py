@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import quoted
+from ..model.modules import MODULES
 from .read import Skip
 
 
@@ -27,8 +28,9 @@ class Sharding:
 class Recompute:
     """What `recompute` says. `kind` empty: nothing is said."""
 
-    kind: str = ""  # none, selective (the attention core), full
+    kind: str = ""  # none, selective, full
     share: float = 1.0  # of the layers, under full
+    modules: tuple[str, ...] = ()  # under selective; empty: the engine's own
     note: str = ""
 
 
@@ -46,6 +48,7 @@ class Order:
     """What `schedule` says. `name` empty: nothing is said."""
 
     name: str = ""
+    note: str = ""
 
 
 def has(pattern: str, text: str) -> bool:
@@ -122,9 +125,10 @@ def recompute_of(text: str) -> Recompute:
         return Recompute("selective", note="minimal remat keeps every matrix product: the attention core is recomputed")
     if has(r"selective \(?(attention|core|attention core)\b|^selective$|core.attn", text):
         return Recompute("selective")
-    modules = re.search(r"modules=(\S+)", text)
-    if modules and not has(r"\bmlp\b", modules[1]):
-        return Recompute("none", note=f"recompute of {modules[1]} is not counted")
+    if has(r"selective \(?(per )?op\b|selective \(llama3_8b.toml default", text):
+        return Recompute("selective", modules=("all_but_other_matrices",))
+    if modules := tuple(name for name in MODULES if has(rf"\b{name}\b", text)):
+        return Recompute("selective", modules=modules)
     raise Skip(f"recompute {quoted(text)} is not counted")
 
 
@@ -132,6 +136,9 @@ def schedule_of(text: str) -> Order:
     """The order of the pipeline's passes."""
     if not text or has(r"^no(ne| pipeline)?$", text):
         return Order()
+    if text in SEARCHED:
+        name, limit = SEARCHED[text]
+        return Order(name, f"{text} is found by a search under a limit of {limit}, and is counted as {name}")
     if has(r"zb|zero.?bubble|dual|variant|synchroni|chimera|hanayo", text):
         raise Skip(f"schedule {quoted(text)} is not counted")
     if has(r"non-interleaved", text):
@@ -143,6 +150,15 @@ def schedule_of(text: str) -> Order:
     if has(r"gpipe|f-then-b|fill.?drain", text):
         return Order("gpipe")
     raise Skip(f"schedule {quoted(text)} is not known")
+
+
+# Qi et al. 2024, arXiv:2401.10241, section 4: the scheduler fills a limit of memory, p or 2 p of M_B on every rank,
+# which is what the orders written by hand hold at most. ZB-V is the order of two chunks a rank.
+SEARCHED = {
+    "ZB-1p": ("zb_h1", "p micro-batches"),
+    "ZB-2p": ("zb_h2", "2 p micro-batches"),
+    "ZB-V": ("zbv", "p micro-batches"),
+}
 
 
 def sequence_parallel_of(text: str) -> str:
@@ -171,6 +187,12 @@ def slices_of(text: str) -> int:
     """Slices of a pod that a run went over; 0 where its remarks say nothing."""
     found = re.search(r"(\d+) slices? of", text, re.IGNORECASE)
     return int(found[1]) if found else 0
+
+
+def case_of(text: str) -> str:
+    """The name that a source gives a run, by which readings rank by rank find it; empty where there is none."""
+    found = re.search(r"\bcase=([\w.+-]+)", text)
+    return found[1] if found else ""
 
 
 def longest_of(text: str) -> int:

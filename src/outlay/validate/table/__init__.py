@@ -53,6 +53,8 @@ class Source:
         default_factory=dict, hash=False
     )  # Gb/s an accelerator between nodes, by its name
     node: int = 0  # accelerators a node; 0: the catalogue's
+    loading: bool = False  # its reading is of the whole run, so that loading the weights may be its peak
+    unscored: str = ""  # why its peaks are reported and not scored, where there is more to say than `not_scored` has
     says: str = ""  # where these facts are from
     notes: str = ""  # traps
 
@@ -60,6 +62,14 @@ class Source:
     def known(self) -> bool:
         """Whether the table holds this source."""
         return bool(self.match)
+
+    @property
+    def not_scored(self) -> str:
+        """Why its peaks are reported and not scored; empty where they are."""
+        if not self.known:
+            return "the source is not known: unit and level of its memory are assumed"
+        near = f"counted as {self.engine}, the nearest engine, not the one that ran" if self.nearest else ""
+        return self.unscored or near
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,7 @@ class Alias:
     name: str = ""
     why: str = ""
     note: str = ""
+    untimed: str = ""  # why times on it are not the card's, though its memory is
 
 
 OWN = Path(str(files(__name__).joinpath("runs.csv")))
