@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -535,17 +536,48 @@ def test_debug_writes_the_traceback_to_a_file_that_it_names(
     assert "ZeroDivisionError: of all things" in file.read_text()
 
 
-@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 0)])
-def test_a_reader_who_leaves_is_no_fault(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stop: type[BaseException], code: int
-) -> None:
+def test_an_interrupt_is_no_fault(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(words: list[str]) -> int:
-        raise stop
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(entrance, "_run", stopped)
-    monkeypatch.setattr(entrance.os, "dup2", lambda *ends: None)
 
-    assert run(capsys, "count") == (code, "", "")
+    assert run(capsys, "count") == (130, "", "")
+
+
+def test_a_closed_output_takes_the_answer_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+
+    assert (main(["models"]), main(["count", "no-model"])) == (0, 2)
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+def process(words: str, out: int | None, err: int | None = subprocess.PIPE) -> tuple[int, str]:
+    """Exit code and standard error of a process of its own."""
+    command = [sys.executable, "-m", "outlay", *words.split()]
+    done = subprocess.run(command, stdout=out, stderr=err, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", ["models", "count llama-3.1-8b --on 8xh100-sxm", "count no-model --json", "--help"])
+def test_a_reader_who_leaves_is_no_fault_and_neither_yes_nor_no(words: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert process(words, writer) == (128 + 13, "")  # as a shell says that SIGPIPE ended a program
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk without room")
+@pytest.mark.parametrize("words", ["models", "count no-model --json"])
+def test_where_nothing_can_be_written_it_is_said_and_the_exit_is_no_answer(words: str) -> None:
+    with open("/dev/full", "w") as full:
+        code, said = process(words, full.fileno())
+        assert code == 2 and said.startswith("error: standard output cannot be written") and "OUT002" in said
+        assert process(words, full.fileno(), full.fileno())[0] == 2
 
 
 def test_the_program_runs_as_a_module_and_leaves_heavy_packages_alone() -> None:

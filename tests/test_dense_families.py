@@ -255,7 +255,7 @@ def test_kinds_of_layer_for_fewer_layers_than_there_are_contradict_the_file() ->
 def cores(kind: str) -> float:
     """FLOPs that grow with the square of the sequence: what is left when the rest is taken away."""
     model = read(kind, USUAL)
-    one, two = (layer_flops(model, Job(sequence_length=length, global_batch=1))[0] for length in (512, 1024))
+    one, two = (layer_flops(model, Job(sequence_length=length, global_batch=1), ())[0] for length in (512, 1024))
     return two - 2 * one
 
 

@@ -5,7 +5,7 @@ from math import isclose
 
 import pytest
 
-from models import DEEPSEEK_V3, GPT3, LLAMA_70B
+from models import DEEPSEEK_V3, GPT3, LLAMA_8B, LLAMA_70B
 from outlay import InputError, Job, Layout, Model, count, explain_count, load_cluster
 from outlay.bill import case_of, load
 from outlay.derivation import Step
@@ -81,3 +81,16 @@ def test_a_quantity_that_cannot_be_explained_is_refused_with_the_nearest() -> No
         explain_count("memory.activation", *QUESTIONS["llama-3.1-70b"])
     assert caught.value.faults[0].code == "EXP001"
     assert caught.value.faults[0].fix == "memory.activations"
+
+
+def test_the_textbooks_state_of_a_frozen_model_is_its_weights() -> None:
+    """Adapters train 0.5 % of the parameters; 2 bytes of each of the others stay."""
+    job = Job(sequence_length=4096, global_batch=8, adapter="lora")
+    at = load(case_of(LLAMA_8B, job, load_cluster("8xh100-sxm"), Layout(zero=0))[0])
+    share = 41_943_040 / 8_030_261_248  # of rank 16 on all matrices of layers, as peft counts them
+    coarse, refined = (rung.value for rung in rungs("memory", at)[:2])
+    tape = rungs("memory.activations", at)[0].value
+
+    assert coarse is not None and refined is not None and tape is not None
+    assert coarse - tape == pytest.approx(8_030_261_248 * (2 + 14 * share), rel=1e-3)
+    assert 0.5 < coarse / refined < 2

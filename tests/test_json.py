@@ -25,6 +25,7 @@ CASES = {
     "latent": "deepseek-v3 --on 256xh100-sxm --ep 64 --seq 4096 --batch 1024 --engine fsdp2",
     "interleaved": "llama-3.1-70b --on 64xh100-sxm --tp 8 --pp 4 --vpp 5 --seq 8192 --batch 512",
     "one card": "llama-3.1-8b --on a100-sxm-80 --seq 2048",
+    "offload": "llama-3.1-8b --on 8xh100-sxm --engine deepspeed --zero 3 --offload-parameters 1 --offload-optimizer 1",
 }
 
 
@@ -47,7 +48,7 @@ def test_a_bill_has_exactly_the_keys_of_its_description(capsys: pytest.CaptureFi
 
     assert list(bill) == [
         "schema", "version", "model", "job", "cluster", "layout", "engine", "memory", "step", "derived", "bubble",
-        "traffic", "binds", "violations", "assumptions", "conventions",
+        "traffic", "saved", "binds", "violations", "assumptions", "conventions",
     ]  # fmt: skip
     assert list(bill["model"]) == ["name", "parameters", "shape"]
     assert list(bill["model"]["parameters"]) == ["total", "active", "embedding", "mtp"]
@@ -214,6 +215,56 @@ def test_a_bill_that_is_read_back_is_counted_to_the_same_bill(capsys: pytest.Cap
 
     whole = replace(again, assumptions=asked.assumptions)
     assert dumps(record(whole, advise(whole))).replace("\n", "") == "".join(text.split("\n"))
+
+
+ASSUMED = {
+    "loud defaults": "llama-3.1-8b --on 8xh100-sxm",
+    "types given": "llama-3.1-8b --on 8xh100-sxm --master-dtype fp32 --moment-dtype fp32 --gradient-dtype fp32",
+    "bytes given": "llama-3.1-8b --on 8xh100-sxm --bytes 18 --zero 1 --mbs 1 --precision bf16",
+    "derived": "llama-3.1-8b --on 8xh100-sxm --bytes derived --optimizer muon",
+    "adapters": "llama-3.1-8b --on 8xh100-sxm --adapter qlora --engine hf_trainer",
+    "a pipeline of scans": "mamba2-2.7b --on 16xmi300x --pp 2",
+}
+
+
+@pytest.mark.parametrize("words", [*CASES.values(), *ASSUMED.values()], ids=[*CASES, *ASSUMED])
+def test_a_bill_that_is_read_back_says_again_what_was_assumed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str
+) -> None:
+    text, bill = printed(capsys, f"count {words}")
+    file = tmp_path / "bill.json"
+    file.write_text(text)
+    main(["memory", *words.split()])
+    asked = capsys.readouterr().out
+    main(["memory", str(file)])
+
+    assert capsys.readouterr().out == asked
+    assert printed(capsys, ["count", str(file)])[1]["assumptions"] == bill["assumptions"]
+
+
+def test_two_bills_compare_as_their_layouts_do(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    layouts, common = ["tp=8 pp=4", "tp=4 pp=8"], "llama-3.1-70b --on 64xh100-sxm --seq 8192 --batch 512"
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for layout, file in zip(layouts, files, strict=True):
+        flags = " ".join(f"--{step.replace('=', ' ')}" for step in layout.split())
+        file.write_text(printed(capsys, f"count {common} {flags}")[0])
+
+    main(["compare", *layouts, *common.split()])
+    asked = capsys.readouterr().out
+    main(["compare", *map(str, files)])
+    assert capsys.readouterr().out == asked
+
+
+def test_what_is_given_beside_a_bill_is_no_longer_assumed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text, bill = printed(capsys, f"count {ASSUMED['loud defaults']}")
+    file = tmp_path / "bill.json"
+    file.write_text(text)
+    _, given = printed(capsys, f"count {file} --zero 1 --tp 2")
+
+    assert {"zero 1 (--zero)", "dp shard 8 (--dp-shard)"} <= {*bill["assumptions"]}
+    assert "zero 1 (--zero)" not in given["assumptions"] and "dp shard 4 (--dp-shard)" in given["assumptions"]
+    assert given["job"]["global_batch"] == bill["job"]["global_batch"]
+    assert not any(text.startswith("GLOBAL BATCH") for text in given["assumptions"])
 
 
 def test_a_record_holds_no_numpy() -> None:

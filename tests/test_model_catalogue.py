@@ -50,6 +50,11 @@ def test_a_model_of_the_catalogue_has_the_total_that_its_authors_print(name: str
     assert parameters(catalogue.load(name)).total == PUBLISHED[name]
 
 
+def test_deepseek_v2_has_the_parameters_that_transformers_builds() -> None:
+    # DeepseekV2Config of the facts, AutoModelForCausalLM on the meta device, transformers 5.24; the paper says 236B
+    assert parameters(catalogue.load("deepseek-v2")).total == 235_741_434_880
+
+
 def test_whole_files_are_there_to_compare_with() -> None:
     assert len(WHOLE) == 55
 

@@ -543,7 +543,7 @@ def test_a_layout_that_cuts_through_a_head_or_a_group_is_refused_by_name() -> No
 
 def test_a_model_without_attention_has_no_core_and_grows_with_its_tokens_alone() -> None:
     made = model("mamba2", STATES, SCANS)
-    short, long = (layer_flops(made, Job(sequence_length=s, global_batch=1)) for s in (1024, 4096))
+    short, long = (layer_flops(made, Job(sequence_length=s, global_batch=1), ("core_attn",)) for s in (1024, 4096))
 
     assert short[1] == long[1] == 0
     assert long[0] == 4 * short[0]

@@ -12,7 +12,8 @@ from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import head_rows, rows
 from outlay.model.model import Model
-from outlay.sums import split_moves, sum_kept, sum_kept_selective
+from outlay.model.modules import checkpoints
+from outlay.sums import split_moves, sum_freed, sum_kept
 
 GIB = 2**30
 
@@ -21,8 +22,9 @@ def tape(model: Model, kernels: str, layout: Layout = ALONE, seq: int = 4096, se
     """Bytes that the last kind of layer keeps of one sequence on one rank."""
     them, block = kernel_set(kernels), model.blocks[-1]
     here = sizes(model, block, Job(seq, 1), layout, unpadded(engine("fsdp2")), them)
-    count = sum_kept_selective if selective else sum_kept
-    return float(count(split_moves(rows(model, block, them))[0], here))
+    found = rows(model, block, them)
+    freed = sum_freed(checkpoints(found, ("core_attn",), them), here, 0, 0) if selective else 0
+    return float(sum_kept(split_moves(found)[0], here) - freed)
 
 
 def once(model: Model, kernels: str, layout: Layout = ALONE, seq: int = 4096) -> dict[str, float]:

@@ -17,8 +17,12 @@ from outlay.cluster.network import DeepGroup
 from outlay.engines.tables import kernel_set
 from outlay.job import Beside, Packing
 from outlay.layout.sizes import sizes
+from outlay.memory.saved import written_of
 from outlay.model.blocks import rows
+from outlay.model.head import Head
+from outlay.model.modules import checkpoints
 from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.model.policies import Saved
 from outlay.model.quantised import Quantised
 from outlay.model.scan import Scan, Scores
 from outlay.quantities import unit_of
@@ -26,7 +30,7 @@ from outlay.reading import check, field_units, formulas, function_of, is_quantit
 from outlay.sums import split_moves
 from units import quantity, result_units
 
-FACES = ("outlay.cli", "outlay.show", "outlay.validate", "outlay.__main__")
+FACES = ("outlay.cli", "outlay.show", "outlay.validate", "outlay.verify", "outlay.__main__")
 MODULES = [
     importlib.import_module(module.name)
     for module in pkgutil.walk_packages(outlay.__path__, "outlay.")
@@ -86,23 +90,27 @@ def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 case = dressed(AT.case)
+vars(case)["workspaces"] = dressed(AT.case.workspaces)  # looked up in a table, where figures have no units
 SPEED = dressed(rates(AT.case.cluster.accelerator, "bf16", 0, 1))
 ROWS = dressed(WORK)
 STAGES = dressed(AT.stages)
+AGAIN = tuple(map(dressed, checkpoints(rows(DEEPSEEK_V3, BLOCK, KERNELS), ("core_attn", "layernorm", "moe"), KERNELS)))
 PACKED = Quantised("proj", "T", "o", "hidden", trained=False, stored=0.5, largest="hidden")
 EXAMPLES: dict[str, Any] = {
     "case": case, "engine": case.engine, "cluster": case.cluster, "layout": case.layout, "stages": STAGES,
     "job": case.job,
     "stage": STAGES[1], "busy": STAGES[1], "heavy": STAGES[0], "whole": dressed(AT.whole),
-    "held": STAGES[1].layers[-1], "axis": "tp", "here": HERE, "rows": ROWS, "moves": MOVES["tp"],
+    "held": STAGES[1].layers[-1], "shapes": STAGES[1].matrices[0], "axis": "tp", "here": HERE, "rows": ROWS,
+    "moves": MOVES["tp"],
     "core": tuple(row for row in ROWS if type(row) is Attention),
     "rates": SPEED, "speed": SPEED, "accelerator": case.cluster.accelerator, "link": case.cluster.outside,
     "group": case.dense_replicas.shard, "kind": "dense", "moments": case.recipe.moments,
+    "one": AGAIN[0], "found": AGAIN,
     "row": Row("row"), "linear": first(Linear), "pointwise": dressed(first(Pointwise)),
     "linears": tuple(row for row in ROWS if isinstance(row, Linear)),
     "tables": tuple(row for row in ROWS if isinstance(row, Pointwise)),
     "others": tuple(row for row in ROWS if not isinstance(row, Linear | Pointwise)),
-    "packed": (dressed(PACKED),), "replicas": case.dense_replicas,
+    "packed": (dressed(PACKED),), "replicas": case.dense_replicas, "written": dressed(written_of(AT.case)),
 }  # fmt: skip
 OWNERS: dict[str, Any] = {
     "Job": case.job, "Layout": case.layout, "Case": case, "Row": Row("row"), "Linear": first(Linear),
@@ -111,7 +119,8 @@ OWNERS: dict[str, Any] = {
     "Scores": Scores("scores", "T", "q"), "Scan": Scan("scan", "T", "q", "hidden", "q"),
     "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard,
     "DeepGroup": DeepGroup(8, 8, case.cluster), "Replicas": case.dense_replicas,
-    "Quantised": dressed(PACKED), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
+    "Quantised": dressed(PACKED), "Head": dressed(Head("head", "T", "hidden", "vocab")),
+    "Saved": Saved("q", "T", "q"), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
 OWN = {"outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8}}
 

@@ -146,7 +146,7 @@ def _total(parts: Mapping[str, Any] | None = None, /, **named: Any) -> Any:
 
 
 def _each(formula: Callable[..., Any], rows: Iterable[Any], /, *inputs: Any) -> dict[str, Any]:
-    return {row.name: of_row(formula, row)(row, *inputs) for row in rows}
+    return {row.name: of_row(formula, row.__class__)(row, *inputs) for row in rows}
 
 
 UNIT_WORDS: dict[str, Callable[..., Any]] = {

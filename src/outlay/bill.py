@@ -1,6 +1,7 @@
 """count(): the bill of one layout, with what it assumed, what it breaks, and what binds."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from .cluster.accelerator import Cluster
@@ -9,14 +10,17 @@ from .engines.engine import Engine
 from .engines.tables import engine as find_engine
 from .engines.tables import kernel_set
 from .errors import Fault, InputError
+from .formula import total
 from .holding import Memory, memory_of
-from .items import Bubble, Step, TrafficItem, bubble_of, step_items, traffic_of
-from .job import Job, recipe_of
+from .items import Bubble, Step, Timed, TrafficItem, bubble_of, step_items, traffic_of
+from .job import AUTO, Job, recipe_of
 from .layer import model_costs
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.complete import complete, flag
+from .layout.module_rules import unrecomputable
 from .layout.nearest import few, legal_values, nearest_layouts
+from .layout.part_rules import uncapped
 from .layout.predicates import split_fits
 from .layout.recipe_rules import contradictions
 from .layout.rules import Rule, rules_of
@@ -24,7 +28,9 @@ from .layout.stages import candidates, chunk_sizes, every_stage, whole
 from .layout.training_rules import unaccompanied, untrainable
 from .memory.activations import recomputed_share
 from .memory.hosted import hosted, unhosted
+from .memory.loading import Loading, loading_of
 from .memory.peak import Stages
+from .memory.saved import Saved, saved_of
 from .model.model import Model
 from .rampup import Ramp, ramp_of
 from .ranges import out_of_range
@@ -32,7 +38,7 @@ from .remarks import remarks
 from .schedule.laws import SCHEDULES
 from .stage import StageCosts, stage_costs
 from .step.compute import flops_share, recomputed_flops
-from .step.total import step_seconds
+from .step.offload import Offload, offload_of
 from .undivided import Parameters, backward_flops, layer_flops, parameters, sequence_flops, state_of
 
 
@@ -82,6 +88,9 @@ class Bill:
     derived: Derived
     bubble: Bubble
     traffic: tuple[TrafficItem, ...]
+    saved: Saved
+    offload: tuple[Offload, ...]
+    loading: Loading | None  # where the whole model stands somewhere as it loads
     binds: Binds
     violations: tuple[Violation, ...]
     assumptions: tuple[str, ...]
@@ -99,12 +108,20 @@ class Loaded:
     every: tuple[StageCosts, ...]
 
 
+# What no cost of one layer depends on: layouts that differ in these alone share them.
+BEYOND_LAYERS: dict[str, Any] = dict.fromkeys(
+    ("dp_replicate", "dp_shard", "zero", "vpp", "split", "recompute_layers", "overlap_tp", "overlap_dp",
+     "offload_optimizer", "offload_parameters", "offload_activations"), AUTO
+)  # fmt: skip
+costs_of = lru_cache(maxsize=64)(model_costs)
+
+
 def load(case: Case) -> Loaded:
     """Walk the rows once, and join them to the stages."""
-    costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
+    costs = costs_of(case.model, case.job, case.cluster, replace(case.layout, **BEYOND_LAYERS), case.engine)
     ends = case.engine.counts_ends
-    few = tuple(stage_costs(stage, costs) for stage in candidates(case.model, case.layout, ends))
     every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout, ends))
+    few = tuple(every[int(stage.rank)] for stage in candidates(case.model, case.layout, ends))
     return Loaded(case, few, stage_costs(whole(case.model), costs, case.layout.pp), every)
 
 
@@ -118,7 +135,8 @@ def case_of(
     driver = engine if isinstance(engine, Engine) else find_engine(engine)
     full_job, full_layout, assumptions = complete(model, job, cluster, layout, driver)
     wrong = [*contradictions(full_job, driver), *untrainable(model, full_job, kernel_set(driver.kernels))]
-    wrong += unaccompanied(full_job, cluster)
+    wrong += [*unaccompanied(full_job, cluster), *unrecomputable(model, full_layout, driver)]
+    wrong += uncapped(model, full_job, driver)
     if wrong:
         raise InputError(*wrong)
     recipe = recipe_of(full_job, driver, cluster.accelerator)
@@ -157,7 +175,8 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
     violations = (*violations_of(case), *_unhosted(held, case))
     owned = parameters(model)
     memory = memory_of(loaded.stages, loaded.every, counted, not violations)
-    step = step_of(loaded)
+    timed = Timed(loaded.stages, loaded.whole, counted)
+    step = step_of(loaded, timed)
     return Bill(
         model=model,
         parameters=owned,
@@ -168,8 +187,11 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
         memory=memory,
         step=step,
         derived=Derived(int(case.layout.dp), float(case.layout.edp), float(case.micro_batches)),
-        bubble=bubble_of(loaded.stages, loaded.whole, counted),
-        traffic=traffic_of(loaded.stages, counted),
+        bubble=bubble_of(timed),
+        traffic=traffic_of(timed),
+        saved=saved_of(loaded.every, counted),
+        offload=offload_of(loaded.stages, timed.slowest, counted),
+        loading=loading_of(loaded.every, memory.allocated_bytes, counted),
         binds=binds_of(memory, step),
         violations=violations,
         assumptions=(*assumptions, *remarks(case, held)),
@@ -178,13 +200,14 @@ def count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engi
     )
 
 
-def step_of(loaded: Loaded) -> Step:
+def step_of(loaded: Loaded, timed: Timed) -> Step:
     """Time, rates and utilisation of one step."""
     case = loaded.case
-    seconds = float(step_seconds(loaded.stages, loaded.whole, case))
+    seconds = float(total(timed.step))
     tokens = case.job.global_batch * case.job.sequence_length * case.job.useful_share / seconds
     forward = sequence_flops(case.model, case.job) * case.job.global_batch
-    again = recomputed_flops(*layer_flops(case.model, case.job), _recomputed(loaded), case.layout)
+    works = layer_flops(case.model, case.job, case.layout.recompute_modules)
+    again = recomputed_flops(*works, _recomputed(loaded), case.layout)
     again_step = float(again) * case.job.global_batch
     flops = forward + backward_flops(case.model, case.job) * case.job.global_batch
     useful = flops * case.job.useful_share
@@ -193,7 +216,7 @@ def step_of(loaded: Loaded) -> Step:
     return Step(
         seconds=seconds,
         band_seconds=(seconds * (1 - case.engine.time_band), seconds * (1 + case.engine.time_band)),
-        items=step_items(loaded.stages, loaded.whole, case),
+        items=step_items(timed),
         tokens_per_second=tokens,
         tokens_per_second_per_device=tokens / ranks,
         mfu=float(flops_share(useful, seconds, ranks, rate)),

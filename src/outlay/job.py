@@ -21,13 +21,15 @@ from .engines.tables import frozen_format, optimizer, precision, types
 from .formula import where
 from .model.trained import Training, named_targets
 from .quantities import Bytes, Tokens
-from .ranges import AtLeast
+from .ranges import AtLeast, Written
 
 SINGLE: Bytes = 4  # bytes of an fp32 value
 HALF: Bytes = 2  # bytes of a bf16 or fp16 value
 
 # What is not given stays AUTO until `complete()` fills it, before any formula: so a default can be told from a value.
 AUTO: Any = None
+
+Words = Annotated[tuple[str, ...], Written("attention,feed_forward")]
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Job:
     "tokens in a sequence; default: the length the model was trained with"
     global_batch: Annotated[int, AtLeast(1)] = AUTO
     "sequences in one step; default: one a data-parallel rank and micro-batch"
-    tokens: Annotated[float, AtLeast(0)] = 0.0
+    tokens: Annotated[float, AtLeast(0), Written("15T", unit="token")] = 0.0
     "tokens to train on; 0 = not said"
     precision: Literal[
         "bf16", "fp16", "fp8", "fp8_delayed", "fp8_tensorwise", "fp8_blockwise", "mxfp8", "nvfp4", "fp32"
@@ -100,23 +102,29 @@ class Job:
     "how model FLOPs count attention: the keys a token sees, or all"
     expert_imbalance: Annotated[float, AtLeast(1)] = 1.0
     "tokens of the busiest expert rank over the mean"
-    reserved_bytes: Annotated[float, AtLeast(0)] = 0.0
+    expert_capacity: Annotated[float, AtLeast(0, 1e6)] = 0.0
+    "tokens that an expert takes at most, over the mean; what is beyond is dropped; 0 = all"
+    pad_to_capacity: bool = False
+    "every expert gets as many tokens as its capacity, padded where they are fewer"
+    reserved_bytes: Annotated[float, AtLeast(0), Written("2GiB", unit="B")] = 0.0
     "memory of one accelerator that others use"
     adapter: Literal["none", "lora", "qlora", "dora"] = "none"
     "train small matrices beside frozen ones: lora, qlora beside 4-bit ones, dora with a learned magnitude"
     adapter_rank: Annotated[int, AtLeast(1)] = 16
     "rank of the adapters"
-    adapter_targets: tuple[str, ...] = ("attention", "feed_forward", "scan")
+    adapter_targets: Words = ("attention", "feed_forward", "scan")
     "matrices with an adapter: attention, feed_forward, scan, experts, or names such as q_proj,v_proj"
-    frozen: tuple[str, ...] = ()
+    frozen: Words = ()
     "parts that are not trained: embedding, head, layers, norms, router, experts, feed_forward, attention, extra"
     frozen_format: Literal["32bit", "16bit", "fp8", "int8", "nf4", "nf4_double"] = AUTO
     "how frozen matrices of layers are kept; nf4_double, the default of qlora, also quantises scales; else as weights"
-    beside: tuple[Beside, ...] = ()
+    beside: Annotated[tuple[Beside, ...], Written("qwen2.5-7b:reference")] = ()
     "other models on the same accelerators, MODEL:ROLE[:RANKS], ROLE reference, reward, teacher, inference or critic"
-    packing: Packing | None = None
+    packing: Annotated[Packing | None, Written("mean=800")] = None
     "documents of unequal length: mean=800, mean=800,spread=1.2, or mean=800,padded where each is padded by itself"
-    batch_rampup: tuple[int, ...] = ()
+    batch_rampup: Annotated[
+        tuple[Annotated[int, AtLeast(0, 1e15)], ...], Written("32,32,2e6", means="START,INCREMENT,SAMPLES")
+    ] = ()
     "a batch that grows: START,INCREMENT,SAMPLES, from START to the global batch by INCREMENT over SAMPLES sequences"
 
     @property

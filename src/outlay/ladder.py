@@ -24,9 +24,11 @@ from .memory.activations import (
     coarse_activation_bytes,
     in_flight,
     recompute_bytes,
+    recomputed_share,
 )
 from .memory.moments import backward_bytes, logits_bytes, moment_bytes
 from .memory.peak import peak, peak_of
+from .memory.saved import saved_bytes, saved_parts
 from .memory.states import (
     beside_bytes,
     bucket_bytes,
@@ -35,6 +37,8 @@ from .memory.states import (
     gradient_bytes,
     optimizer_bytes,
     replica_bytes,
+    resident_bytes,
+    unit_bytes,
     weight_bytes,
 )
 from .model.blocks import rows
@@ -43,12 +47,14 @@ from .model.operations import Row, Sizes
 from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
 from .schedule.bubble import bubble_share, schedule_share
 from .stage import StageCosts
+from .step.offload import shown_seconds
 from .step.total import idle_parts, pass_seconds, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
 from .sums import split_moves, sum_forward, sum_kept
-from .undivided import parameters
+from .undivided import parameters, state_of
 
 if TYPE_CHECKING:
+    from .over_time import RankOverTime
     from .simulated import Simulated  # a bill by itself does not wait for it
 
 COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
@@ -80,12 +86,14 @@ class Quantity:
     coarse_note: str = ""
 
 
-def coarse_state(parameters_total: Params, case: Case) -> Bytes:
-    """The textbook's state of one rank: 16 bytes a parameter over tp x pp, the sharded part over the replicas too."""
+def coarse_state(parameters_total: Params, trained: Share, case: Case) -> Bytes:
+    """The textbook's state of a rank: 16 B a trained parameter, 2 a frozen one, over tp x pp and, sharded, replicas."""
     divided: Params = parameters_total / (case.layout.tp * case.layout.pp)
     some: Bytes = where(case.layout.zero >= 3, 0, where(case.layout.zero >= 2, COARSE_WEIGHTS, COARSE_REPLICATED))
     kept: Bytes = where(case.layout.zero >= 1, some, COARSE_BYTES)
-    return divided * (kept + (COARSE_BYTES - kept) / case.layout.shard)
+    state: Bytes = kept + (COARSE_BYTES - kept) / case.layout.shard
+    weights: Bytes = where(case.layout.zero >= 3, COARSE_WEIGHTS / case.layout.shard, COARSE_WEIGHTS)
+    return resident_bytes(divided, trained, weights, state)
 
 
 def coarse_activations(stage: StageCosts, case: Case) -> Bytes:
@@ -123,7 +131,9 @@ def _coarse_peak(loaded: Loaded) -> float:
 
 
 def _coarse_state(loaded: Loaded) -> float:
-    return float(coarse_state(parameters(loaded.case.model).total, loaded.case))
+    case = loaded.case
+    state = state_of(case.model, case.recipe, case.job)
+    return float(coarse_state(parameters(case.model).total, min(1.0, state.trained / state.parameters), case))
 
 
 def _coarse_tape(loaded: Loaded) -> float:
@@ -185,13 +195,19 @@ def _speed(loaded: Loaded) -> tuple[Any, ...]:
     return *_rows(loaded), speed
 
 
+def _offload(loaded: Loaded) -> tuple[Any, ...]:
+    stage = slowest_stage(loaded.stages, loaded.case)
+    return stage, recomputed_share(stage, loaded.case.layout), loaded.case
+
+
 TAPE = "10 values a token a layer"
-STATE = "16 bytes a parameter"
+STATE = "16 bytes a parameter, 2 where it is frozen"
 
 _TABLE = (
     Quantity("memory", "B", peak, lambda at: (at.stages, at.case), _coarse_peak, f"{STATE}, {TAPE}"),
     Quantity("memory.weights", "B", weight_bytes, _worst_case, None),
     Quantity("memory.gradients", "B", gradient_bytes, _worst_case, None),
+    Quantity("memory.unit", "B", unit_bytes, _worst_case, None),
     Quantity("memory.optimizer", "B", optimizer_bytes, _worst_case, None),
     Quantity("memory.gathered", "B", gathered_bytes, _worst_case, None),
     Quantity("memory.activations", "B", activation_bytes, _worst_case, _coarse_tape, TAPE),
@@ -209,6 +225,8 @@ _TABLE = (
     Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),
     Quantity("step.pass", "s", slowest_pass, lambda at: (at.stages, at.case), None),
     Quantity("step.forward", "s", sum_forward, _speed, None),
+    Quantity("step.offload", "s", shown_seconds, _offload, None),
+    Quantity("saved", "B", saved_bytes, lambda at: saved_parts(at.case), None),
     Quantity("traffic", "B", sent_in_step, _traffic, None),
     Quantity("traffic.tp", "B", axis_bytes, _axis("tp"), None),
     Quantity("traffic.cp", "B", axis_bytes, _axis("cp"), None),
@@ -245,19 +263,27 @@ def explain_count(
     return derive(quantity, load(countable(case)))
 
 
-SIMULATED: dict[str, Callable[["Simulated"], float]] = {
-    "step": lambda run: run.seconds,
-    "bubble": lambda run: run.bubble_share,
+SIMULATED: dict[str, Callable[["Simulated", Loaded], float]] = {
+    "step": lambda run, loaded: run.seconds,
+    "bubble": lambda run, loaded: run.bubble_share,
+    "memory": lambda run, loaded: _largest(run, loaded).peak.bytes + _largest(run, loaded).buffers,
+    "memory.activations": lambda run, loaded: _largest(run, loaded).peak.parts["activations"],
 }
 
 
-def _simulated(name: str, run: "Simulated | None") -> Rung:
+def _largest(run: "Simulated", loaded: Loaded) -> "RankOverTime":
+    from .over_time import over_time
+
+    return over_time(loaded, run).worst
+
+
+def _simulated(name: str, loaded: Loaded, run: "Simulated | None") -> Rung:
     quantity = find_quantity(name)
     if name not in SIMULATED:
         return Rung("simulated", None, quantity.unit, "as refined: no schedule in it")
     if run is None:
         return Rung("simulated", None, quantity.unit, "not simulated (--simulate)")
-    return Rung("simulated", SIMULATED[name](run), quantity.unit, "every pass, with the stages as they are")
+    return Rung("simulated", SIMULATED[name](run, loaded), quantity.unit, "every pass, with the stages as they are")
 
 
 def rungs(name: str, loaded: Loaded, run: "Simulated | None" = None) -> tuple[Rung, ...]:
@@ -267,6 +293,6 @@ def rungs(name: str, loaded: Loaded, run: "Simulated | None" = None) -> tuple[Ru
     return (
         Rung("coarse", coarse, quantity.unit, quantity.coarse_note or "no textbook count"),
         Rung("refined", float(quantity.formula(*quantity.inputs(loaded))), quantity.unit, "this derivation"),
-        _simulated(name, run),
+        _simulated(name, loaded, run),
         Rung("measured", None, quantity.unit, "not measured"),
     )

@@ -1,14 +1,13 @@
 """Documented ranges of fields: read by the faces for their schema, and checked by `count()` itself."""
 
 from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
 from math import isfinite
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from .errors import Fault, nearest, quoted
 
-MOST_IN_LIST = 10_000  # layers of a stage
 MOST_WORDS = 20
-MOST_OF_A_LIST = {"batch_rampup": 10**15}  # sequences
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,31 @@ class AtLeast:
         return schema
 
 
+@dataclass(frozen=True)
+class Written:
+    """How people write a value: an example, the unit whose suffixes it takes, and what the numbers of a list mean."""
+
+    example: str
+    unit: str = ""  # token, B, share
+    means: str = ""
+
+
+@cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The type of each field of a record, with its range."""
+    return get_type_hints(kind, include_extras=True)
+
+
+def parts_of(hint: Any) -> tuple[Any, list[Any]]:
+    """The plain type of a hint, and what is said beside it: its range, how it is written."""
+    base, *about = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    return base, about
+
+
 def out_of_range(record: Any, code: str) -> list[Fault]:
     """Every field of a record whose value lies outside its documented range, or is not finite. AUTO is skipped."""
     found = []
-    for name, hint in get_type_hints(type(record), include_extras=True).items():
+    for name, hint in hints_of(record.__class__).items():
         value = getattr(record, name, None)
         if value is None or name.startswith("__"):
             continue
@@ -36,29 +56,39 @@ def out_of_range(record: Any, code: str) -> list[Fault]:
 
 
 def _faults(name: str, hint: Any, value: Any, code: str) -> list[Fault]:
-    base, *limits = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    base, limits = parts_of(hint)
     choices = [choice for choice in get_args(base) if isinstance(choice, str)]
     if choices:
-        rule = f"one of {', '.join(choices)}"
-        close = next(iter(nearest(_got(value).strip('"'), choices)), choices[0])
-        return [] if value in choices else [Fault(code, f"{name} is not known", rule, _got(value), close)]
+        return [] if value in choices else [_unknown(name, choices, value, code)]
     if base is bool:
         good = isinstance(value, bool)
         return [] if good else [Fault(code, f"{name} is not a switch", "true or false", _got(value), "true")]
     if get_origin(base) is tuple and get_args(base)[0] is str:
         rule, example = f"up to {MOST_WORDS} words", "attention,feed_forward"
         return [] if _worded(value) else [Fault(code, f"{name} is not a list of words", rule, _got(value), example)]
-    if isinstance(value, tuple | list) and value and is_dataclass(value[0]):
-        return [_inner(name, fault) for one in value for fault in out_of_range(one, code)]
-    if is_dataclass(value):
-        return [_inner(name, fault) for fault in out_of_range(value, code)]
+    if any(is_dataclass(each) for each in get_args(base)):
+        records = value if isinstance(value, tuple | list) else (value,)
+        return [_inner(name, fault) for one in records for fault in out_of_range(one, code)]
     if get_origin(base) is tuple:
-        most = MOST_OF_A_LIST.get(name, MOST_IN_LIST)
-        rule = f"whole numbers from 0 to {most:,}"
-        return (
-            [] if _listed(value, most) else [Fault(code, f"{name} is not a list of counts", rule, _got(value), "16,16")]
-        )
+        return [] if _listed(value, *limits_of(base)) else [_unlisted(name, base, value, code)]
     return _outside(name, base, limits, value, code) if base in (int, float) else []
+
+
+def limits_of(kind: Any) -> tuple[float, float]:
+    """The least and the most that a number of a list may be, from the list's type."""
+    _, (limit, *_) = parts_of(get_args(kind)[0])
+    return limit.minimum, limit.maximum
+
+
+def _unlisted(name: str, base: Any, value: Any, code: str) -> Fault:
+    least, most = limits_of(base)
+    rule = f"whole numbers from {_shown(least)} to {_shown(most)}"
+    return Fault(code, f"{name} is not a list of counts", rule, _got(value), "16,16")
+
+
+def _unknown(name: str, choices: list[str], value: Any, code: str) -> Fault:
+    close = next(iter(nearest(_got(value).strip('"'), choices)), choices[0])
+    return Fault(code, f"{name} is not known", f"one of {', '.join(choices)}", _got(value), close)
 
 
 def _inner(name: str, fault: Fault) -> Fault:
@@ -72,8 +102,8 @@ def _worded(value: Any) -> bool:
     return few and all(isinstance(each, str) and 0 < len(each) <= 40 for each in value)
 
 
-def _listed(value: Any, most: int) -> bool:
-    return isinstance(value, tuple | list) and all(type(each) is int and 0 <= each <= most for each in value)
+def _listed(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, tuple | list) and all(type(each) is int and least <= each <= most for each in value)
 
 
 def _outside(name: str, base: Any, limits: list[Any], value: Any, code: str) -> list[Fault]:

@@ -12,7 +12,15 @@ from .undivided import state_of
 
 def remarks(case: Case, held: float) -> tuple[str, ...]:
     """Everything of a case that a reader of its figures must know; `held` bytes of an accelerator stand on its host."""
-    return (*_trained(case), *_company(case.job), *hosting(held, case), *_recalled(case.cluster, held > 0))
+    said = (*_recomputed(case), *_capped(case.job))
+    return (*_trained(case), *said, *_company(case.job), *hosting(held, case), *_recalled(case.cluster, held > 0))
+
+
+def _recomputed(case: Case) -> tuple[str, ...]:
+    """Modules that are asked for and that nothing runs again of."""
+    if "layernorm" not in case.layout.recompute_modules or not kernel_set(case.engine.kernels).fuses_norms:
+        return ()
+    return ("layernorm: a norm that is one kernel with the matrix behind it does not run again",)
 
 
 def _trained(case: Case) -> tuple[str, ...]:
@@ -32,6 +40,15 @@ def _trained(case: Case) -> tuple[str, ...]:
     left = {*TARGETS["experts"]} & matrices(case.model, kernels) - case.job.training.targets
     experts = "; experts have none (--targets experts)" if left else ""
     return (f"{share}: {case.job.adapter}, rank {case.job.adapter_rank}, on {on}{experts}",)
+
+
+def _capped(job: Job) -> tuple[str, ...]:
+    """What a capacity of experts does; model FLOPs count every token, those that are dropped too."""
+    if not job.expert_capacity:
+        return ()
+    most = f"an expert takes at most {job.expert_capacity:g} of its mean"
+    padded = ", and is padded to it" if job.pad_to_capacity else ", and what is beyond is dropped"
+    return (f"{most}{padded}: model FLOPs count every token",)
 
 
 def _company(job: Job) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from typing import Any
 
 from .cluster.efficiency import Rates
 from .engines.recipe import Recipe
@@ -13,7 +14,8 @@ from .layout.sizes import sizes
 from .layout.stages import whole
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Block, Model
-from .model.operations import Attention, Linear, Row, Sizes
+from .model.modules import checkpoints
+from .model.operations import Linear, Row, Sizes
 from .sums import split_moves, sum_flops, sum_flops_back, sum_parameters
 
 
@@ -39,6 +41,7 @@ class Parameters:
 
 
 NO_TIME = Rates(1, 1, 1, 1, 0, 0)  # where only bytes are asked for
+ALIKE: dict[str, Any] = {"expert_imbalance": 1, "expert_capacity": 0, "pad_to_capacity": False}  # every token, once
 PLAIN = Job(sequence_length=1, global_batch=1, precision="bf16")
 
 
@@ -146,7 +149,7 @@ def state_of(model: Model, recipe: Recipe, job: Job = PLAIN) -> State:
 
 def sequence_flops(model: Model, job: Job) -> float:
     """Model FLOPs of one sequence's forward pass, attention as the job counts it; every expert loaded alike."""
-    alike = replace(job, expert_imbalance=1)
+    alike = replace(job, **ALIKE)
     return sum(count * float(sum_flops(work, here)) for count, work, here in _sections(model, alike))
 
 
@@ -155,19 +158,19 @@ def backward_flops(model: Model, job: Job) -> float:
 
     None below the first trained weight.
     """
-    alike = replace(job, expert_imbalance=1)
+    alike = replace(job, **ALIKE)
     return sum(count * float(sum_flops_back(passed_back(work), here)) for count, work, here in _sections(model, alike))
 
 
-def layer_flops(model: Model, job: Job) -> tuple[float, float]:
-    """FLOPs of one sequence's forward pass through all layers, and of the attention cores among them.
+def layer_flops(model: Model, job: Job, modules: tuple[str, ...]) -> tuple[float, float]:
+    """FLOPs of one sequence's forward pass through all layers, and of some modules of them.
 
     Layers that no backward pass runs through are left out: they are never computed again.
     """
-    layers = cores = 0.0
-    sections = list(_sections(model, replace(job, expert_imbalance=1)))
-    for count, every, here in sections[: len(model.blocks)]:
-        work = passed_back(every)
-        layers += count * float(sum_flops(work, here))
-        cores += count * float(sum_flops(tuple(row for row in work if isinstance(row, Attention)), here))
-    return layers, cores
+    layers = again = 0.0
+    sections = list(_sections(model, replace(job, **ALIKE)))
+    for count, work, here in sections[: len(model.blocks)]:
+        found = checkpoints(work, modules, kernel_set("transformer_engine"))
+        layers += count * float(sum_flops(passed_back(work), here))
+        again += count * sum(float(sum_flops(one.work, here)) for one in found)
+    return layers, again

@@ -1,6 +1,6 @@
 """The list of commands: a row each. What a command does is loaded when it is called."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -46,9 +46,10 @@ class Command:
         """Its arguments, in words."""
         return " ".join(one.name.upper() for one in self.positionals) or "no argument"
 
-    def function(self) -> Callable[..., Given]:
-        """What the parser calls."""
-        return callable_of(self.help, self.positionals, self.flags())
+    def function(self, given: Container[str]) -> Callable[..., Given]:
+        """What the parser calls. It takes the flags that are given: to know the others too is most of its work."""
+        flags = (flag for flag in self.flags() if any(name in given for name in flag.forms))
+        return callable_of(self.help, self.positionals, flags)
 
     def run(self, given: Given) -> int:
         """Answer: the command's function, loaded now."""
@@ -78,6 +79,8 @@ DRAWN = (
     Flag("force", ("--force",), "write over files that exist", switch=True),
 )
 
+SVG = Flag("svg", ("--svg",), "write the curve to a file; - is standard output", dash=True)
+FORCE = Flag("force", ("--force",), "write over files that exist", switch=True)
 RECOMPUTED = (
     Flag("budget", ("--budget",), "memory for the tapes of one accelerator: 40GiB; default: what the layout leaves"),
     Flag(
@@ -85,8 +88,8 @@ RECOMPUTED = (
         ("--modules",),
         "Megatron's modules beside the best: core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts",
     ),
-    Flag("svg", ("--svg",), "write the curve to a file; - is standard output", dash=True),
-    Flag("force", ("--force",), "write over files that exist", switch=True),
+    SVG,
+    FORCE,
 )
 
 
@@ -104,6 +107,10 @@ def _plan() -> tuple[Flag, ...]:
 
 def _draw() -> tuple[Flag, ...]:
     return (AMOUNTS[1], *DRAWN, *question_flags())
+
+
+def _memory() -> tuple[Flag, ...]:
+    return (*question_flags(), SIMULATE, SVG, FORCE)
 
 
 def _recompute() -> tuple[Flag, ...]:
@@ -132,10 +139,10 @@ COMMANDS = (
     ),
     Command(
         "memory",
-        "Memory by itself: the worst rank, every stage, every component.",
+        "Memory by itself: the worst rank, every stage, every component; simulated, over a step.",
         "counting",
         (MODEL,),
-        question_flags,
+        _memory,
     ),
     Command(
         "traffic",

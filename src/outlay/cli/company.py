@@ -60,3 +60,6 @@ def packing(value: Any) -> tuple[Any, str]:
 def _words(text: str) -> dict[str, Any]:
     pairs = [step.strip().partition("=") for step in text.split(",")]
     return {name: number if equals else True for name, equals, number in pairs}
+
+
+READERS = {Beside: beside, Packing: packing}  # of a field's value, by the record that it holds

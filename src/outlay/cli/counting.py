@@ -1,9 +1,17 @@
 """outlay count, memory and traffic: one case, read in the same way, and shown in three ways."""
 
+from typing import TYPE_CHECKING
+
 from ..show.answer import says_yes
+from .files import STDOUT, picture, write
 from .flags import Given
 from .output import tell
 from .question import read_question
+from .values import Faults
+
+if TYPE_CHECKING:
+    from ..bill import Bill
+    from ..over_time import OverTime
 
 
 def count(given: Given) -> int:
@@ -23,12 +31,33 @@ def count(given: Given) -> int:
 
 
 def memory(given: Given) -> int:
-    """The memory of a bill, with its parameters by component."""
+    """The memory of a bill, with its parameters by component; simulated, over a step."""
     from ..show.single import memory_lines, memory_record
 
-    bill = read_question(given).bill()
-    tell(given, lambda: memory_record(bill), lambda style: memory_lines(bill, style))
+    faults = Faults()
+    path = picture(given, faults)
+    question = faults.attempt(read_question, given)
+    faults.stop()
+    bill = question.bill()
+    found = _over_time(bill) if (given.on("simulate") or path) and not bill.violations else None
+    if found and path:
+        from ..show.over_time_svg import over_time_svg
+
+        title = f"{bill.model.name} on {bill.cluster.name}"
+        write(path, over_time_svg(found, title, bill.memory.usable_bytes).encode(), given.on("force"))
+    if path != STDOUT or not found:
+        files = (path,) if found and path else ()
+        tell(given, lambda: memory_record(bill, found, files), lambda style: memory_lines(bill, style, found, files))
     return 0 if says_yes(bill) else 1
+
+
+def _over_time(bill: "Bill") -> "OverTime":
+    from ..bill import case_of, load
+    from ..over_time import over_time
+    from ..simulated import simulated
+
+    loaded = load(case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0])
+    return over_time(loaded, simulated(loaded))
 
 
 def traffic(given: Given) -> int:

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 from ..errors import Fault, InputError, quoted
+from .flags import Given
+from .streams import answering
+from .values import Faults
 
 STDOUT = "-"
 
@@ -23,15 +26,32 @@ def check(path: str, force: bool) -> Fault | None:
         return _unwritable(path, str(error))
 
 
+def picture(given: Given, faults: Faults) -> str | None:
+    """The file that --svg names, which can be written as far as can be seen; None without the flag."""
+    path = given.text("svg")
+    if path is None:
+        return None
+    if path.startswith("--"):
+        rule = "--svg needs the name of a file, or - for standard output"
+        faults.add(Fault("CLI002", "--svg cannot be read", rule, quoted(path), "--svg f.svg"))
+    elif path == STDOUT and given.on("as_json"):
+        rule = "standard output holds one answer: the object of --json, or a file"
+        faults.add(Fault("DRW002", "two answers go to standard output", rule, "--json and -", "write one to a file"))
+    elif fault := check(path, given.on("force")):
+        faults.add(fault)
+    return path
+
+
 def write(path: str, content: bytes, force: bool) -> None:
     """Write a file at once: readers see the old one, or all of the new one. Raises InputError (OUT001, OUT002)."""
     if path == STDOUT:
         stream = getattr(sys.stdout, "buffer", None)
-        sys.stdout.flush()
-        if stream is None:
-            sys.stdout.write(content.decode())
-        else:
-            stream.write(content)
+        with answering():
+            sys.stdout.flush()
+            if stream is None:
+                sys.stdout.write(content.decode())
+            else:
+                stream.write(content)
         return
     where = Path(path)
     part = where.with_name(f".{where.name[:100]}.{os.getpid()}.part")

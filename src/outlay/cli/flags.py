@@ -36,6 +36,11 @@ class Flag:
     group: str = ""
     dash: bool = False  # takes `-`, standard input or output
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """All spellings: its names, and what takes it back."""
+        return (*self.names, *(f"--no-{name[2:]}" for name in self.names if self.negative))
+
 
 @cache
 def sentences(cls: type) -> dict[str, str]:
@@ -94,6 +99,7 @@ QUESTION = (
     Flag("config", ("--config",), "a TOML file: keys model, on, engine; tables [job] and [layout]; flags override it"),
     Flag("family", ("--as",), "read the config as this family, whatever it says"),
     Flag("part", ("--part",), "dotted path of the language model in the config, such as text_config"),
+    Flag("storage", ("--storage",), "bandwidth of the storage that checkpoints go to, of all cards together: 200GB/s"),
     Flag(
         "extra_parameters",
         ("--extra-parameters",),

@@ -23,7 +23,8 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     "narrow": (),
     "layout": (),
     "schedule, recompute, overlap, offload": (
-        "micro_batch", "schedule", "recompute", "recompute_layers", "split", "overlap_tp", "overlap_dp",
+        "micro_batch", "schedule", "recompute", "recompute_modules", "recompute_layers",
+        "recompute_group", "loss_chunks", "split", "overlap_tp", "overlap_dp",
         "offload_optimizer", "offload_parameters", "offload_activations",
     ),
     "output": (),

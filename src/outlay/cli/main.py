@@ -1,11 +1,9 @@
 """`outlay`: the commands, how a command line is read, and what the exit says.
 
-Exit 0: yes. Exit 1: the question is clear and the answer is no. Exit 2: the question cannot be read.
+Exit 0: yes. Exit 1: the question is clear and the answer is no. Exit 2: the question cannot be read, or its answer not
+be written. Exit 130 and 141, as a shell counts the signals of an interrupt and of a pipe without a reader.
 """
 
-import contextlib
-import io
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -15,26 +13,34 @@ from ..errors import Fault, InputError, nearest, quoted
 from .commands import COMMANDS, Command
 from .flags import Flag, Given
 from .help import asked_for_help
+from .streams import UnsaidError, let_go, open_streams, say
 
-YES, NO, UNREADABLE, INTERRUPTED = 0, 1, 2, 130
+YES, NO, UNREADABLE, INTERRUPTED, UNHEARD = 0, 1, 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 still gets its answer
+    open_streams()
     try:
-        code = _answer(words)
-        sys.stdout.flush()
-        return code
+        return _written(words)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader left, as `head` does: no fault of ours, and nobody to tell
-        with contextlib.suppress(Exception):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return YES
+    except BrokenPipeError:  # the reader left, as `head` does: no fault of ours, nobody to tell, and neither yes nor no
+        let_go(sys.stdout, sys.stderr)
+        return UNHEARD
+
+
+def _written(words: list[str]) -> int:
+    from .output import tell_faults
+
+    try:
+        return _answer(words)
+    except UnsaidError as error:
+        rule, fix = "the answer goes to standard output", "a terminal, a pipe, or a file on a disk with room"
+        fault = Fault("OUT002", "standard output cannot be written", rule, str(error), fix)
+        tell_faults([fault], as_json=False, plain="--plain" in words)
+        return UNREADABLE
 
 
 def _answer(words: list[str]) -> int:
@@ -45,7 +51,7 @@ def _answer(words: list[str]) -> int:
         return _run(words)
     except InputError as error:
         tell_faults(error.faults, as_json, plain)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError, UnsaidError):
         raise
     except Exception as error:  # a fault of the program: said shortly, never as a traceback
         tell_faults([_unexpected(error, "--debug" in words)], as_json, plain)
@@ -76,7 +82,7 @@ def _run(words: list[str]) -> int:
     import cyclopts
 
     if said := asked_for_help(words):
-        print(said)
+        say(said)
         return YES
     _known(words)
     left, faults = _without_strangers(words)
@@ -125,7 +131,7 @@ def _app(words: list[str]) -> Any:
     )
     command = _command(words)
     if command:
-        app.command(command.function(), name=command.name)
+        app.command(command.function({_flag_in(word) for word in words}), name=command.name)
     return app
 
 
@@ -183,8 +189,7 @@ def _flag_in(word: str) -> str:
 def _spellings(name: str, words: list[str]) -> set[str]:
     """All names of the flag that has this one."""
     command = _command(words)
-    each = ({*flag.names, *(f"--no-{form[2:]}" for form in flag.names if flag.negative)} for flag in _flags(command))
-    return next((forms for forms in each if name in forms), {name})
+    return next(({*flag.forms} for flag in _flags(command) if name in flag.forms), {name})
 
 
 def _flags(command: Command | None) -> tuple[Flag, ...]:
@@ -244,9 +249,7 @@ def _dashed(command: Command | None) -> set[str]:
 
 def _switches(command: Command | None) -> set[str]:
     """The switches, and what takes them back."""
-    flags = [flag for flag in _flags(command) if flag.switch]
-    names = {name for flag in flags for name in flag.names}
-    return names | {f"--no-{name[2:]}" for flag in flags if flag.negative for name in flag.names}
+    return {name for flag in _flags(command) if flag.switch for name in flag.forms}
 
 
 def _no_flag(word: str, words: list[str]) -> Fault:

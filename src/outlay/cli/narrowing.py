@@ -8,6 +8,8 @@ from ..bill import MOST_CHUNKS
 from ..errors import Fault, quoted
 from ..layout.axes import Layout
 from ..layout.complete import flag
+from ..model.modules import MODULES
+from ..model.policies import POLICIES
 from ..search.narrow import NAMES
 from ..search.space import DEGREES, Space
 from .flags import hints
@@ -150,6 +152,7 @@ READERS: Mapping[str, Callable[[str], tuple[Any, str]]] = {
     **dict.fromkeys(("pp", "vpp"), _chunks),
     **dict.fromkeys(SWITCHES, _switch),
     **{name: _word(get_args(hints(Layout)[name])) for name in WORDS},
+    "recompute_modules": _word((*MODULES, *POLICIES)),
     "zero": _stage,
     "offload_optimizer": _share,
 }
@@ -159,7 +162,8 @@ def example(name: str) -> str:
     """Values that can be pasted."""
     if name in WORDS:
         return ",".join(get_args(hints(Layout)[name])[:2])
-    known = {"zero": "1,3", "offload_optimizer": "0,0.5"} | dict.fromkeys(SWITCHES, "true")
+    lists = {"zero": "1,3", "offload_optimizer": "0,0.5", "recompute_modules": "core_attn,mlp"}
+    known = lists | dict.fromkeys(SWITCHES, "true")
     return known.get(name, "1,2,4")
 
 

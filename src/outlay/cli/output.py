@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from ..errors import Fault
 from ..show.text import LEAST_WIDTH, MOST_WIDTH, Style, safe
 from .flags import Given
+from .streams import complain, say
 
 COLOURS = re.compile(r"(\x1b\[[\d;]{1,12}m)")
 
@@ -27,10 +28,10 @@ def tell(given: Given, record: Callable[[], dict[str, Any]], lines: Callable[[St
     if given.on("as_json"):
         from ..show.record import dumps
 
-        print(dumps(record()))
+        say(dumps(record()))
     else:
         style = style_of(sys.stdout, given.on("plain"))
-        print("\n".join(shown(line, style.colour) for line in lines(style)))
+        say("\n".join(shown(line, style.colour) for line in lines(style)))
 
 
 def shown(line: str, colour: bool) -> str:
@@ -46,9 +47,9 @@ def tell_faults(faults: Iterable[Fault], as_json: bool, plain: bool = False) -> 
         from ..show.record import dumps
         from ..show.record import plain as plainly
 
-        print(dumps({"errors": [plainly(fault) for fault in faults]}))
+        say(dumps({"errors": [plainly(fault) for fault in faults]}))
         return
     from ..show.terminal import fault_lines
 
     style = style_of(sys.stderr, plain)
-    print("\n\n".join("\n".join(fault_lines(fault, style)) for fault in faults), file=sys.stderr)
+    complain("\n\n".join("\n".join(fault_lines(fault, style)) for fault in faults))

@@ -25,6 +25,7 @@ NARROW = (
     Flag("zero", ("--zero",), "ZeRO stages, 0 to 3: 1,3", group="narrow"),
     Flag("schedule", ("--schedule",), ", ".join(get_args(SCHEDULES)), group="narrow"),
     Flag("recompute", ("--recompute",), "none, selective, full", group="narrow"),
+    Flag("recompute_modules", ("--recompute-modules",), "modules of selective: core_attn, mlp, ..", group="narrow"),
     Flag(
         "offload_optimizer", ("--offload-optimizer",), "shares of the optimizer state: 0,0.5 or 0,50%", group="narrow"
     ),

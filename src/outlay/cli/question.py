@@ -15,8 +15,9 @@ from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..model.model import Model, with_extra
-from ..show.restore import Asked, is_bill, restore
+from ..show.restore import Asked, is_bill, left_out, restore
 from .flags import Given
+from .storing import with_storage
 from .values import Faults, read_fields, unknown_key
 from .values import count as read_count
 
@@ -24,7 +25,7 @@ LARGEST_FILE = 64 * 2**20  # bytes
 MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
 TEXTS = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "engine": "megatron", "family": "llama", "part": "text_config"}
 MOST_EXTRA = 10**12  # parameters
-KEYS = (*TEXTS, "extra_parameters", "job", "layout")
+KEYS = (*TEXTS, "extra_parameters", "storage", "job", "layout")
 
 # Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
 TYPES = ("master_dtype", "moment_dtype", "gradient_dtype", "reduce_dtype", "gather_dtype")  # of state and wire
@@ -34,10 +35,10 @@ FOLLOWS = {
     "pp": ("dp_shard", "recompute_layers", "split"),
     "dp_replicate": ("dp_shard",),
     "vpp": ("schedule", "recompute_layers"),
-    "recompute": ("recompute_layers",),
+    "recompute": ("recompute_modules", "recompute_layers", "recompute_group"),
     "split": ("recompute_layers",),
     "on": ("dp_shard", "precision", "bytes_per_parameter", *TYPES),
-    "engine": ("zero", "bytes_per_parameter", *TYPES),
+    "engine": ("zero", "keep_gathered", "accumulate_whole", "bytes_per_parameter", *TYPES),
     "precision": ("bytes_per_parameter", *TYPES),
     "optimizer": ("bytes_per_parameter",),
     "bytes_per_parameter": TYPES,
@@ -96,9 +97,14 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
     layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
+    clusters = with_storage(clusters, {**at.file, **at.texts}.get("storage"), faults)
     faults.stop()
     assert at.model is not None
-    return Question(at.model, clusters, at.job, layout, at.engine)
+    job = at.job
+    if at.asked and len(clusters) == 1:
+        now = Asked(at.model, job, clusters[0], layout, at.engine, at.asked.assumptions)
+        job, layout = left_out(now, {*at.texts, *at.file.get("job", {}), *at.file.get("layout", {})})
+    return Question(at.model, clusters, job, layout, at.engine)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ from ..bill import Bill, case_of
 from ..errors import Fault, InputError, quoted
 from ..search.recompute import recompute as search
 from ..show.recompute import Answer
-from .files import STDOUT, check, write
+from .files import STDOUT, picture, write
 from .flags import Given
 from .output import tell
 from .question import read_question
 from .values import BYTES, Faults, number
+
+LARGEST = 1e18  # B
 
 
 def recompute(given: Given) -> int:
@@ -19,7 +21,7 @@ def recompute(given: Given) -> int:
     from ..show.recompute_record import recompute_record
 
     faults = Faults()
-    budget, modules, path = _budget(given, faults), _modules(given), _path(given, faults)
+    budget, modules, path = _budget(given, faults), _modules(given, faults), picture(given, faults)
     try:
         question = read_question(given)
     except InputError as error:
@@ -48,31 +50,21 @@ def _budget(given: Given, faults: Faults) -> float | None:
     if text is None:
         return None
     size = number(text, BYTES)
-    if size is None or size <= 0:
-        rule = "--budget is an amount of memory above 0, with its unit: B, KiB, MiB, GiB, GB"
+    if size is None or not 0 < size <= LARGEST:
+        rule = "--budget is an amount of memory above 0, at most 1e18 B, with its unit: B, KiB, MiB, GiB, GB"
         faults.add(Fault("RCP004", "--budget is not an amount of memory", rule, quoted(text), "--budget 40GiB"))
         return None
     return float(size)
 
 
-def _modules(given: Given) -> tuple[str, ...]:
+def _modules(given: Given, faults: Faults) -> tuple[str, ...]:
     """Names between commas or blanks."""
-    return tuple((given.text("modules") or "").replace(",", " ").split())
-
-
-def _path(given: Given, faults: Faults) -> str | None:
-    path = given.text("svg")
-    if path is None:
-        return None
-    if path.startswith("--"):
-        rule = "--svg needs the name of a file, or - for standard output"
-        faults.add(Fault("CLI002", "--svg cannot be read", rule, quoted(path), "--svg f.svg"))
-    elif path == STDOUT and given.on("as_json"):
-        rule = "standard output holds one answer: the object of --json, or a file"
-        faults.add(Fault("DRW002", "two answers go to standard output", rule, "--json and -", "write one to a file"))
-    elif fault := check(path, given.on("force")):
-        faults.add(fault)
-    return path
+    text = given.text("modules")
+    names = tuple((text or "").replace(",", " ").split())
+    if text is not None and not names:
+        rule = "--modules are names with a comma between them: core_attn,mlp"
+        faults.add(Fault("RCP001", "--modules names no module", rule, quoted(text), "--modules core_attn"))
+    return names
 
 
 def _refuse(given: Given, bill: Bill) -> int:

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from .flags import Given
+from .streams import say
 
 INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "recompute", "validate")
 
@@ -15,7 +16,7 @@ def schema(given: Given) -> int:
 
     name = given.text("name")
     if name is None:
-        print(dumps({"inputs": list(INPUTS), "outputs": list(OUTPUTS)}))
+        say(dumps({"inputs": list(INPUTS), "outputs": list(OUTPUTS)}))
         return 0
     if name not in (*INPUTS, *OUTPUTS):
         close = nearest(name, (*INPUTS, *OUTPUTS))
@@ -30,7 +31,7 @@ def schema(given: Given) -> int:
             )
         )
     made: dict[str, Any] = input_schema(name, sentences_of(name)) if name in INPUTS else OUTPUT_SCHEMAS[name]()
-    print(dumps(made))
+    say(dumps(made))
     return 0
 
 

@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import isfinite
 from typing import Any, Literal, get_args, get_origin
 
 from ..errors import Fault, InputError, nearest, quoted
-from ..ranges import MOST_OF_A_LIST, out_of_range
-from .flags import field_names, hints
+from ..ranges import Written, hints_of, limits_of, out_of_range, parts_of
+from .flags import field_names
 
 LONGEST = 40  # characters of a number: beyond any that means something
-MOST_STAGE_LAYERS = 10_000
 COUNTS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 BYTES = {
     "": 1.0,
@@ -28,7 +27,8 @@ BYTES = {
 LONGEST_SECONDS = 365 * 86_400  # a year: no pass of a training run takes so long
 SECONDS = {"": 1.0, "S": 1.0, "MS": 1e-3, "US": 1e-6}
 PERCENT = {"": 1.0, "%": 0.01}
-SUFFIXES = {"tokens": COUNTS, "reserved_bytes": BYTES}
+SUFFIXES = {"token": COUNTS, "B": BYTES, "share": PERCENT, "": {"": 1.0}}  # by unit
+PLAIN = Written("1")  # of a field that does not say how it is written
 NUMBER = re.compile(r"([+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)", re.ASCII)
 CODES = {"Layout": "LAY000", "Job": "JOB000"}
 BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -96,21 +96,22 @@ def count(text: str, flag: str, faults: Faults, most: int = 10_000_000) -> int |
 
 def read_fields(cls: type, given: Mapping[str, Any], origin: str, faults: Faults) -> dict[str, Any]:
     """The values of a record's fields. `origin` is the file and table they are from, or empty for flags."""
-    kinds, values = hints(cls), {}
+    kinds = {one.name: hints_of(cls)[one.name] for one in fields(cls)}
+    values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in kinds:
             meant = next((one for one in kinds if f"--{name}" in field_names(one)), "")
             fault = unknown_key(name, [*kinds], origin)
             faults.add(replace(fault, fix=f"did you mean {meant}?") if meant else fault)
             continue
-        converted, rule = _converted(kinds[name], name, value)
+        converted, rule = _converted(kinds[name], value)
         if rule:
-            fix = f"{_shown(name, origin)} {_example(kinds[name], name, value)}"
+            fix = f"{_shown(name, origin)} {_example(kinds[name], value)}"
             faults.add(
                 Fault(CODES[cls.__name__], f"{_shown(name, origin)} cannot be used", rule, _got(value, origin), fix)
             )
         else:
-            small = kinds[name] is float and abs(converted) <= 1e300
+            small = parts_of(kinds[name])[0] is float and abs(converted) <= 1e300
             values[name] = float(converted) if small else converted
     for fault in out_of_range(cls(**values), CODES[cls.__name__]):
         name = fault.what.split()[0]
@@ -143,51 +144,66 @@ def _got(value: object, origin: str) -> str:
     return f"{quoted(value)}   ({origin})" if origin else quoted(value)
 
 
-def _example(kind: Any, name: str, value: object) -> str:
+def _example(hint: Any, value: object) -> str:
+    kind, about = parts_of(hint)
     if get_origin(kind) is Literal:
         return next(iter(nearest(value, map(str, get_args(kind)))), str(get_args(kind)[0]))
-    if name in ("beside", "packing"):
-        return "qwen2.5-7b:reference" if name == "beside" else "mean=800"
-    if kind == tuple[str, ...]:
-        return "attention,feed_forward"
-    if get_origin(kind) is tuple:
-        return "32,32,2e6" if name == "batch_rampup" else "20,20,20,20"
-    return {"tokens": "15T", "reserved_bytes": "2GiB"}.get(name, "true" if kind is bool else "1")
+    return "true" if kind is bool else _written(about).example
 
 
-def _converted(kind: Any, name: str, value: Any) -> tuple[Any, str]:
-    """The value as its field holds it, and an empty text; or the rule that it breaks."""
+def _written(about: Iterable[Any]) -> Written:
+    return next((each for each in about if isinstance(each, Written)), PLAIN)
+
+
+def _converted(hint: Any, value: Any) -> tuple[Any, str]:
+    """The value as a field of this type holds it, and an empty text; or the rule that it breaks."""
+    kind, about = parts_of(hint)
     if kind is bool:
-        found = value if isinstance(value, bool) else BOOLEANS.get(str(value).strip().lower())
-        return found, "" if found is not None else "true or false"
+        return _switch(value)
     if get_origin(kind) is Literal:
-        choices = get_args(kind)
-        text = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value).strip()
-        return text, "" if text in choices else f"one of {', '.join(choices)}"
-    if name in ("beside", "packing"):
-        from . import company
+        return _choice(get_args(kind), value)
+    record: Any = next((each for each in get_args(kind) if is_dataclass(each)), None)
+    if record:
+        from .company import READERS
 
-        return (company.beside if name == "beside" else company.packing)(value)
+        return READERS[record](value)
     if kind == tuple[str, ...]:
-        given = value if isinstance(value, list | tuple) else re.split(r"[,\s]+", str(value).strip())
-        return tuple(map(str, given)), "" if all(given) else "words with a comma between them"
+        return _words(value)
     if get_origin(kind) is tuple:
-        return _numbers(name, value)
+        return _numbers(kind, _written(about), value)
+    return _number(kind, SUFFIXES[_written(about).unit], value)
+
+
+def _switch(value: Any) -> tuple[Any, str]:
+    found = value if isinstance(value, bool) else BOOLEANS.get(str(value).strip().lower())
+    return found, "" if found is not None else "true or false"
+
+
+def _choice(choices: tuple[Any, ...], value: Any) -> tuple[Any, str]:
+    text = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value).strip()
+    return text, "" if text in choices else f"one of {', '.join(choices)}"
+
+
+def _words(value: Any) -> tuple[Any, str]:
+    given = value if isinstance(value, list | tuple) else re.split(r"[,\s]+", str(value).strip())
+    return tuple(map(str, given)), "" if all(given) else "words with a comma between them"
+
+
+def _number(kind: Any, suffixes: Mapping[str, float], value: Any) -> tuple[Any, str]:
     if isinstance(value, int | float):
         return value, "a number, not true or false" if isinstance(value, bool) else ""
-    suffixes = SUFFIXES.get(name, PERCENT if name.startswith("offload") else {"": 1.0})
     read = number(value, suffixes) if isinstance(value, str) else None
     words = f", with {', '.join(filter(None, suffixes))} if you like" if len(suffixes) > 1 else ""
     return read, "" if read is not None else f"a {'whole ' if kind is int else ''}number{words}"
 
 
-def _numbers(name: str, value: Any) -> tuple[Any, str]:
-    most = MOST_OF_A_LIST.get(name, MOST_STAGE_LAYERS)
+def _numbers(kind: Any, written: Written, value: Any) -> tuple[Any, str]:
+    least, most = limits_of(kind)
     parts = value if isinstance(value, list | tuple) else re.split(r"[,:\s]+", str(value).strip())
     found = tuple(part if isinstance(part, int) else number(part) if isinstance(part, str) else None for part in parts)
-    good = all(isinstance(part, int) and not isinstance(part, bool) and 0 <= part <= most for part in found)
-    meant = "START,INCREMENT,SAMPLES: 32,32,2e6" if name == "batch_rampup" else "one a stage: 20,20,20,20"
-    return found, "" if good and found else f"whole numbers from 0 to {most:,}, {meant}"
+    good = all(isinstance(part, int) and not isinstance(part, bool) and least <= part <= most for part in found)
+    rule = f"whole numbers from {least:,.0f} to {most:,.0f}, {written.means}: {written.example}"
+    return found, "" if good and found else rule
 
 
 def assignments(text: str, faults: Faults) -> dict[str, str]:

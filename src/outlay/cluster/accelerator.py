@@ -73,6 +73,7 @@ class Cluster:
     price: Price | None = None
     notes: tuple[str, ...] = ()  # what was taken from elsewhere, and is said in every answer
     host_bytes: PlainBytes | None = None  # host memory, an accelerator's part of its node; None where nobody says it
+    storage_bandwidth: PlainBandwidth | None = None  # of the storage that checkpoints go to, for all ranks together
 
     @property
     def top(self) -> Link:

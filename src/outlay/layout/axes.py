@@ -10,15 +10,19 @@ import numpy as np
 from ..formula import where
 from ..job import AUTO
 from ..quantities import Count, Flag
-from ..ranges import AtLeast
+from ..ranges import AtLeast, Written
 from ..schedule.laws import FOLDED
 
 Degree = Annotated[int, AtLeast(1, 1e7)]
-Share0to1 = Annotated[float, AtLeast(0, 1)]
+Share0to1 = Annotated[float, AtLeast(0, 1), Written("50%", unit="share")]
 
 SCHEDULES = Literal[
     "gpipe", "1f1b", "interleaved", "looped_bfs", "interleaved_zb", "zb_h1", "zb_h2", "zbv", "dualpipe_v"
 ]
+
+NOT_VARIED = {  # in a grid
+    "recompute_modules": (), "recompute_group": 1, "loss_chunks": 1, "gather_unit": "layer", "keep_gathered": AUTO,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Layout:
     "tensor parallel: each matrix is cut over so many ranks"
     sp: bool = AUTO
     "sequence parallel: what tensor parallelism does not cut is cut along the sequence"
+    keep_gathered: bool = AUTO
+    "under sp, gathered inputs of matrices wait for the backward pass; else they are gathered again"
     cp: Degree = AUTO
     "context parallel: the sequence is cut"
     cp_kind: Literal["ring", "all_gather", "ulysses"] = AUTO
@@ -51,15 +57,25 @@ class Layout:
     "data parallel: ranks over which state is sharded"
     zero: Annotated[int, AtLeast(0, 3)] = AUTO
     "ZeRO stage: 1 shards the optimizer, 2 also gradients, 3 also weights"
+    gather_unit: Literal["layer", "model"] = AUTO
+    "what ZeRO-3 gathers at one time: a layer, or the whole model where nothing is wrapped by itself"
+    accumulate_whole: bool = AUTO
+    "gradients stay whole until the last micro-batch, from ZeRO-2 on (no_sync); else each one scatters them"
     micro_batch: Degree = AUTO
     "sequences in a micro-batch"
     schedule: SCHEDULES = AUTO
     "order of the pipeline's passes"
     recompute: Literal["none", "selective", "full"] = AUTO
-    "what the backward pass computes again: nothing, the attention core, or whole layers"
+    "what the backward pass computes again: nothing, modules of every layer, or whole layers"
+    recompute_modules: Annotated[tuple[str, ...], Written("core_attn,mlp")] = AUTO
+    "under selective recompute: core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts, all_but_matrices"
     recompute_layers: Annotated[int, AtLeast(0)] = AUTO
     "layers a stage recomputed in full; default: all of them under full recompute"
-    split: tuple[int, ...] = AUTO
+    recompute_group: Degree = AUTO
+    "layers that run again together from one kept input, where a stage recomputes all its layers; default 1"
+    loss_chunks: Degree = AUTO
+    "parts of the tokens that head and loss run through one after the other, so that logits of one part stand"
+    split: Annotated[tuple[Annotated[int, AtLeast(0, 10_000)], ...], Written("20,20,20,20", means="one a stage")] = AUTO
     "layers of each stage, in order; default: equal"
     overlap_tp: bool = AUTO
     "hide tensor-parallel exchange under chunks of the matrix multiplies"
@@ -75,7 +91,7 @@ class Layout:
     @classmethod
     def grid(cls, **axes: Any) -> "Layout":
         """The array form, for search: fields hold broadcastable arrays. Not validated; must not leave the program."""
-        return cls(**(dict.fromkeys((f.name for f in fields(cls)), 0) | axes))
+        return cls(**(dict.fromkeys((f.name for f in fields(cls)), 0) | NOT_VARIED | axes))
 
     @cached_property
     def dp(self) -> Count:
@@ -125,7 +141,7 @@ class Layout:
 
     @cached_property
     def selective(self) -> Flag:
-        """Whether the attention core is recomputed."""
+        """Whether modules of every layer are recomputed."""
         return self.recompute == "selective"
 
 
@@ -136,8 +152,9 @@ def joined(layout: Layout, **changed: Any) -> Layout:
 
 # The layout that divides nothing: its sizes are the undivided model's.
 ALONE = Layout(
-    tp=1, sp=False, cp=1, cp_kind="ring", pp=1, vpp=1, ep=1, etp=1, moe_dispatch="all_to_all",
-    dp_replicate=1, dp_shard=1, zero=0, micro_batch=1, schedule="1f1b", recompute="none",
-    recompute_layers=0, split=(), overlap_tp=False, overlap_dp=False,
+    tp=1, sp=False, keep_gathered=AUTO, cp=1, cp_kind="ring", pp=1, vpp=1, ep=1, etp=1, moe_dispatch="all_to_all",
+    dp_replicate=1, dp_shard=1, zero=0, gather_unit="layer", accumulate_whole=False, micro_batch=1, schedule="1f1b",
+    recompute="none", recompute_modules=(), recompute_layers=0, recompute_group=1, loss_chunks=1, split=(),
+    overlap_tp=False, overlap_dp=False,
     offload_optimizer=0.0, offload_parameters=0.0, offload_activations=0.0,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from ..engines.engine import Engine
 from ..engines.tables import kernel_set, optimizer, precision
 from ..job import AUTO, Beside, Job, named_types, types_of, usual_format, wire_of
 from ..model.model import Model
+from ..model.modules import usual_modules
 from ..schedule.laws import FOLDED, SCHEDULES
 from .axes import Layout
 from .stages import stage_layers
@@ -53,18 +54,25 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
     split = split if len(split) in (pp, pp * vpp) and sum(split) == model.layers else ()
     left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
     folded = layout.schedule in FOLDED
+    recompute = "selective" if layout.recompute_modules else engine.recompute
     zero = min(engine.zero, engine.zero_with_pp if pp > 1 else 3, engine.zero_with_tp if tp > 1 else 3)
     held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends, folded))
     return plain | {
         "vpp": vpp,
         "sp": tp > 1 and engine.slices_sequence,
+        "keep_gathered": kernel_set(engine.kernels).keeps_gathered,
         "cp_kind": engine.cp_kinds[0],
         "moe_dispatch": "all_to_all",
         "dp_shard": max(1, left),
         "zero": zero,
+        "gather_unit": "layer",
+        "accumulate_whole": engine.accumulates_whole,
         "schedule": _schedule(engine, pp, vpp),
-        "recompute": engine.recompute,
-        "recompute_layers": held if given("recompute", engine.recompute) == "full" else 0,
+        "recompute": recompute,
+        "recompute_modules": usual_modules(model, engine) if given("recompute", recompute) == "selective" else (),
+        "recompute_layers": held if given("recompute", recompute) == "full" else 0,
+        "recompute_group": 1,
+        "loss_chunks": 1,
         "split": (),
         "overlap_tp": False,
         "overlap_dp": True,
@@ -89,10 +97,13 @@ def _said(name: str, value: Any, layout: Layout, experts: bool) -> str:
         "etp": experts and (layout.tp or 1) > 1,
         "ep": experts,
         "overlap_dp": True,
+        "recompute_modules": bool(value),
+        "accumulate_whole": value and (layout.zero or 0) >= 2,
     }
     if not matters.get(name, name in ALWAYS_SAID):
         return ""
-    return f"{name.replace('_', ' ')} {str(value).lower() if isinstance(value, bool) else value} ({flag(name)})"
+    shown = ", ".join(value) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {shown} ({flag(name)})"
 
 
 def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> tuple[Layout, tuple[str, ...]]:
@@ -102,7 +113,8 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     experts = model.experts > 0
     said = (_said(name, value, layout, experts) for name, value in missing.items())
     idle = ("sp without tp changes nothing (--sp)",) if layout.sp and (layout.tp or 1) == 1 else ()
-    return replace(layout, **missing), (*(text for text in said if text), *idle)
+    again = missing.get("recompute_modules", layout.recompute_modules)  # a list where it comes from JSON
+    return replace(layout, **(missing | {"recompute_modules": tuple(again)})), (*(text for text in said if text), *idle)
 
 
 STATE = ("master_dtype", "gradient_dtype", "moment_dtype")
@@ -155,7 +167,7 @@ def complete_job(
     if job.frozen_format is AUTO:
         filled["frozen_format"] = usual_format(replace(job, **filled))
     types, about_types = _types(replace(job, **filled), engine)
-    if job.expert_imbalance == 1 and model.experts > 0:
+    if job.expert_imbalance == 1 and model.experts > 0 and not job.pad_to_capacity:
         said.append("experts are equally loaded (--expert-imbalance)")
     return replace(job, **filled, **types), (*said, *about_types)
 

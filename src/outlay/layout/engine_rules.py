@@ -16,7 +16,7 @@ from .predicates import (
 )
 from .rule import Rule
 
-TORCH = ("fsdp2", "fsdp2-torchtitan")
+TORCH = ("fsdp2", "fsdp2-uncompiled", "fsdp2-torchtitan")
 DEEPSPEED = ("deepspeed", "deepspeed-liger", "megatron_deepspeed")
 # Those whose schedules are all that they run. Forks of Megatron and of torch run others.
 OWN_SCHEDULES = (*DEEPSPEED, "nanotron", "maxtext")

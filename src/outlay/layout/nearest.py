@@ -13,7 +13,8 @@ from .predicates import longest_stage
 from .rules import Rule, rules_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "sp": (False, True), "overlap_tp": (False, True), "zero": (0, 1, 2, 3),
+    "sp": (False, True), "overlap_tp": (False, True), "zero": (0, 1, 2, 3), "gather_unit": ("layer", "model"),
+    "keep_gathered": (False, True), "accumulate_whole": (False, True),
     "precision": ("bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32"), "schedule": tuple(SCHEDULES),
     "cp_kind": ("ring", "all_gather", "ulysses"), "recompute": ("none", "selective", "full"),
     "optimizer": ("adam", "sgd", "momentum", "adam8bit", "adafactor", "lion", "muon", "adam_mini", "galore"),

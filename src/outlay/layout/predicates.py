@@ -90,12 +90,15 @@ def no_empty_chunk(case: Case) -> Flag:
 
 
 def split_fits(case: Case) -> Flag:
-    """Whether a split has a number a chunk, or a stage that its chunks share equally, none empty, and all layers."""
+    """Whether a split has a number a chunk, or a stage that its chunks share equally, and all layers.
+
+    None is empty but the first and the last, which have the embedding and the head.
+    """
     split, pp, vpp = case.layout.split, case.layout.pp, case.layout.vpp
     if not split:
         return True
     even = len(split) == pp * vpp or (len(split) == pp and all(share % vpp == 0 for share in split))
-    return even and sum(split) == case.model.layers and min(split) >= 1
+    return even and sum(split) == case.model.layers and min(split) >= 0 and all(split[1:-1])
 
 
 def recompute_fits(case: Case) -> Flag:

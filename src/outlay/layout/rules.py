@@ -2,6 +2,8 @@
 
 from ..engines.engine import MEGATRON
 from .engine_rules import DEEPSPEED, ENGINE_RULES, TORCH
+from .holding_rules import HOLDING_RULES
+from .part_rules import PART_RULES
 from .predicates import (
     all_divide,
     by_kind,
@@ -121,7 +123,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LAY011",
         "the split does not fit",
-        "--split has a number a chunk, or a stage (vpp divides each), and they add up to the layers",
+        "--split has a number a chunk, or a stage (vpp divides each), 0 at the ends alone; they add up to the layers",
         "split",
         split_fits,
         lambda at: (
@@ -250,6 +252,8 @@ RULES: tuple[Rule, ...] = (
         lambda at: f"edp {at.layout.edp:.6g} / dp_replicate {at.layout.dp_replicate}",
     ),
     *ENGINE_RULES,
+    *HOLDING_RULES,
+    *PART_RULES,
     Rule(
         "BAT001",
         "the batch cannot be shared",

@@ -2,12 +2,12 @@
 
 from ..engines.engine import Engine, KernelSet
 from ..formula import ceil, divide, maximum, minimum, where
-from ..job import Job
+from ..job import AUTO, Job
 from ..model.model import Block, Model
 from ..model.operations import Sizes
 from ..model.parts import Attention, CompressedAttention, Experts
 from ..model.parts.part import Dimension
-from ..quantities import Count, Flag, Real, Tokens
+from ..quantities import Count, Flag, Real, Share, Tokens
 from .axes import Layout
 
 MULTIPLY_ADD = 2  # FLOPs of one multiply-add, the field's convention
@@ -38,9 +38,14 @@ def deals_scan(layout: Layout, engine: Engine) -> Flag:
     return deals
 
 
+def keeps_gathered(layout: Layout, kernels: KernelSet) -> Flag:
+    """Whether gathered inputs wait for the backward pass: as the layout says, else as the kernels do."""
+    return kernels.keeps_gathered if layout.keep_gathered is AUTO else layout.keep_gathered
+
+
 def _exchange_sizes(layout: Layout, engine: Engine, kernels: KernelSet) -> dict[str, Count]:
     """Groups of the axes, their strides in the order tp, cp, ep, dp, pp, and how often each collective passes."""
-    again = 0 if kernels.keeps_gathered else 1
+    again = 0 if keeps_gathered(layout, kernels) else 1
     deals = where(deals_scan(layout, engine), 1, 0)
     return {
         "tp": layout.tp, "tp_stride": 1, "cp": layout.cp, "cp_stride": layout.tp,
@@ -111,17 +116,31 @@ def _attention_sizes(at: Attention, job: Job, layout: Layout, here: dict[str, Co
     }  # fmt: skip
 
 
+def sent_share(job: Job) -> Share:
+    """Routed copies that a rank sends over those that its tokens choose: a capacity drops some, or pads to it."""
+    bound: Share = where(job.expert_capacity > 0, minimum(job.expert_capacity, 1), 1)
+    return where(job.pad_to_capacity, job.expert_capacity, bound)
+
+
+def received_share(job: Job) -> Share:
+    """Tokens of the busiest expert rank over the mean: as unequal as experts are, at most the capacity."""
+    bound: Share = minimum(job.expert_imbalance, job.expert_capacity)
+    free: Share = where(job.expert_capacity > 0, bound, job.expert_imbalance)
+    return where(job.pad_to_capacity, job.expert_capacity, free)
+
+
 def _expert_sizes(
     part: Experts, job: Job, layout: Layout, scattered: Tokens, hidden: Count, experts: Count
 ) -> dict[str, Count]:  # fmt: skip
     """How many tokens reach the experts of a rank, and what their exchange carries."""
-    dispatched = scattered * part.active
-    routed = dispatched * layout.etp * job.expert_imbalance
+    chosen = scattered * part.active
+    dispatched, routed = chosen * sent_share(job), chosen * layout.etp * received_share(job)
     gathers = layout.moe_dispatch == "all_gather"
     stream = part.latent_width or hidden
     return {
-        "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
+        "choices": chosen, "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
         "exchanged": where(gathers, 0, stream), "gathered": where(gathers, stream, 0),
+        "copies": where(gathers, 0, 2 * (dispatched + routed)) + (scattered if part.shared_width else 0),
     }  # fmt: skip
 
 
@@ -142,18 +161,19 @@ def _part_sizes(
 
 def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, kernels: KernelSet) -> Sizes:
     """Name -> size on one rank. `T` tokens of a micro-batch, `S` those left by sequence parallelism, `G` where gathered
-    inputs wait, `W` the same where another row keeps the scattered input, `D` routed copies sent, `R` received,
-    `X` tokens an expert, `E` experts."""
+    inputs wait, `W` the same where another row keeps the scattered input, `choices` of tokens for experts, `D` routed
+    copies sent, `R` received, `X` tokens an expert, `E` experts."""
     tokens = tokens_on_rank(job, layout)
-    scattered = tokens / layout.sliced
+    scattered, kept = tokens / layout.sliced, keeps_gathered(layout, kernels)
     own = where(layout.apart, 1, 0) if model.tied else 1
     vocab = padded_vocabulary(model.vocab, layout.tp, engine.vocab_multiple)
     return {
         "none": 0, "one": 1, "two": 2, "multiply_add": MULTIPLY_ADD, "value": job.activation_bytes,
         "T": tokens, "T_all": tokens * layout.cp, "S": scattered,
-        "G": tokens if kernels.keeps_gathered else scattered,
-        "W": where(layout.sp, tokens, 0) if kernels.keeps_gathered else 0,
-        "byte": 1, "adapter_rank": job.adapter_rank,
+        "G": tokens if kept else scattered,
+        "W": where(layout.sp, tokens, 0) if kept else 0,
+        "loss_part": 1 / layout.loss_chunks, "chunked": where(layout.loss_chunks > 1, 1, 0),
+        "byte": 1, "adapter_rank": job.adapter_rank, "plain_gradient": 0 if engine.dummy_gradients else 1,
         "sequences": layout.micro_batch, "sequences_all": layout.micro_batch * layout.cp,
         "hidden": model.hidden, "pair": 2 * model.hidden, "stream": model.streams * model.hidden,
         "positions": model.positions, "extra": model.extra_parameters,

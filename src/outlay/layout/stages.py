@@ -7,7 +7,7 @@ axis.
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil
 from typing import Any
 
@@ -27,7 +27,7 @@ class Stage:
     counts: tuple[Count, ...]  # layers of each kind, in the order of `model.blocks`
     embedding: Count
     head: Count
-    unevenness: Count = 1  # layers if all its chunks were as its largest, over those it has
+    unevenness: Count = 1  # most layers that its passes in flight may be in, over those if its chunks were equal
 
 
 def chunk_sizes(layers: int, pp: int, vpp: int, split: tuple[int, ...] = (), counts_ends: bool = False) -> list[int]:
@@ -98,10 +98,22 @@ def stages_of(
         places = rank_chunks(pp, vpp, rank, folded)
         held = [chunks[chunk] for chunk in places]
         layers = [layer for chunk in held for layer in chunk]
-        uneven = len(held) * max(map(len, held)) / len(layers) if layers else 1
+        uneven = unevenness(list(map(len, held)))
         head = int(places[-1] == len(chunks) - 1)
         found.append(Stage(f"stage {rank}", rank, counted(model, layers), int(rank == 0), head, uneven))
     return tuple(found)
+
+
+def unevenness(sizes: list[int]) -> float:
+    """The most layers that passes in flight may be in, over those if they were spread evenly over a rank's chunks.
+
+    A micro-batch that is in flight in a chunk is so in every earlier one, which it entered before and leaves later. So
+    the most is where all passes are spread over the first chunks alone, as many as have the largest mean.
+    """
+    if not sum(sizes):
+        return 1
+    means = (held / chunks for chunks, held in enumerate(accumulate(sizes), 1))
+    return len(sizes) * max(means) / sum(sizes)
 
 
 def every_stage(model: Model, layout: Layout, counts_ends: bool = False) -> tuple[Stage, ...]:

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, count
 
-from ..engines.engine import Kernel, KernelSet
+from ..engines.engine import KernelSet
+from .head import Head
 from .model import Block, Model, Sublayer
 from .operations import Attention, Linear, Move, Pointwise, Row
+from .parts.kernels import LOOKUP, NOTHING, POSITIONS
 from .parts.part import GATHER, SCATTER, norm
 from .scan import Scan
 
@@ -15,7 +17,7 @@ NORMS = ("input_norm", "post_norm")
 
 
 def _residual(model: Model, kernels: KernelSet, name: str) -> Pointwise:
-    return Pointwise(name, "S", "hidden", kernels.residual, mask=kernels.mask * model.dropout)
+    return Pointwise(name, "S", "hidden", kernels.residual, mask=kernels.mask * model.dropout, passes=0)
 
 
 def _norm_names() -> Iterator[str]:
@@ -75,9 +77,9 @@ def _without_weights(row: Row) -> Row:
 
 def embedding_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
     """What the first stage does before its layers."""
-    mask, positions = kernels.mask * model.dropout, Kernel(2, 1)
+    mask, positions = kernels.mask * model.dropout, POSITIONS
     return (
-        Pointwise("embedding", "S", "table", Kernel(2, 2), weights="table_rows", per="table", mask=mask),
+        Pointwise("embedding", "S", "table", LOOKUP, weights="table_rows", per="table", mask=mask),
         Move("scatter_embedding", "tp", "T", "table", **SCATTER),
         *([Linear("project_in", "S", "table", "hidden", waits="S")] if model.embedding_width else []),
         *(
@@ -87,7 +89,7 @@ def embedding_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
         ),
         *([norm(model, kernels, "embedding_norm")] if model.embedding_norm else []),
         *rows(model, model.ends[0], kernels),
-        *([Pointwise("extra", "none", "none", Kernel(0, 0), weights="extra")] if model.extra_parameters else []),
+        *([Pointwise("extra", "none", "none", NOTHING, weights="extra")] if model.extra_parameters else []),
     )
 
 
@@ -103,7 +105,11 @@ def head_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
         *([norm(model, kernels, "final_norm")] if model.final_norm else []),
         *([Linear("project_out", "S", "hidden", "table", waits="S")] if model.embedding_width else []),
         Move("gather_head", "tp", "T", "table", **GATHER),
-        Linear("head", "T", "table", "vocab", waits="G", owned="own_head", half=True, grows=True),
-        *([Pointwise("head_bias", "T", "vocab", Kernel(0, 0), weights="vocab")] if model.head_bias else []),
-        Pointwise("loss", "T", "vocab", kernels.loss, extra=kernels.loss_workspace, turns=_has_logits(kernels)),
-    )
+        Head("head", "T", "table", "vocab", waits="G", owned="own_head", half=True, grows=True),
+        *([Pointwise("head_bias", "T", "vocab", NOTHING, weights="vocab")] if model.head_bias else []),
+        Pointwise(
+            "loss", "T", "vocab", kernels.loss,
+            extra=kernels.loss_workspace, extra_cut=kernels.cut_loss_workspace, turns=_has_logits(kernels),
+            part="loss_part",
+        ),
+    )  # fmt: skip

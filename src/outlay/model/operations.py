@@ -13,7 +13,7 @@ from ..cluster.accelerator import Cluster
 from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
 from ..cluster.network import Group, all_to_all_time, gather_time, group, sent_bytes
 from ..engines.engine import Kernel
-from ..formula import where
+from ..formula import minimum, where
 from ..quantities import Bytes, Count, Flops, Params, PlainBytes, Real, Seconds
 
 Sizes: TypeAlias = Mapping[str, Real]
@@ -43,9 +43,13 @@ class Row:
         """Bytes that wait for the backward pass."""
         return 0
 
-    def kept_selective(self, here: Sizes) -> Bytes:
-        """The same where the attention core is recomputed."""
-        return self.kept(here)
+    def kept_input(self, here: Sizes) -> Bytes:
+        """Of these, its input, which is the output of the row that it reads."""
+        return 0
+
+    def kept_inside(self, here: Sizes) -> Bytes:
+        """Of these, what only its own backward pass reads: freed where it runs again."""
+        return self.kept(here) - self.kept_input(here)
 
     def workspace(self, here: Sizes) -> Bytes:
         """Bytes held for a moment, beyond what is kept."""
@@ -81,6 +85,7 @@ class Linear(Row):
     owned: str = "one"  # 0 where the matrix is another row's (a tied head)
     half: bool = False  # stays in 16 bit under fp8
     grows: bool = False  # the gradients of its input and of its matrix stand beside those of its output
+    matrices: int = 1  # that a framework without fused projections multiplies one by one
 
     def parameters(self, here: Sizes) -> Params:
         """The matrix, and the bias of what comes out."""
@@ -98,9 +103,14 @@ class Linear(Row):
         """Its input."""
         return here["value"] * here[self.waits] * here[self.ins]
 
+    def kept_input(self, here: Sizes) -> Bytes:
+        """All that it keeps."""
+        return self.kept(here)
+
     def backward_workspace(self, here: Sizes) -> Bytes:
-        """The gradients of its input and, where it is trained, of its matrix."""
-        gradients: Bytes = here["value"] * here[self.ins] * (here[self.tokens] + self.trained * here[self.outs])
+        """The gradients of its input and, where autograd makes one, of its matrix."""
+        made: Count = self.trained * here["plain_gradient"] * here[self.outs]
+        gradients: Bytes = here["value"] * here[self.ins] * (here[self.tokens] + made)
         return where(self.grows, gradients, 0)
 
     def moved(self, here: Sizes) -> Bytes:
@@ -140,9 +150,13 @@ class Pointwise(Row):
     mask: PlainBytes = 0  # B a value of a dropout mask
     shared_input: bool = False  # another row keeps the same input
     extra: PlainBytes = 0  # B a value held for a moment
+    extra_cut: PlainBytes = 0  # the same where tensor parallelism cuts the width
+    passes: float = 2  # gradients of its input and its output, in values of its width
     work: str = "none"  # multiply-adds a value: the taps of a convolution
     grows: int = 0  # gradients of its input that stand beside what is kept: one, or one on each side of an exchange
     turns: bool = False  # the gradient of its input takes the place of what is kept
+    stands: str = "none"  # tokens of the copies that stand beside it in the forward pass
+    part: str = "one"  # of its tokens, that stand at one time
 
     def parameters(self, here: Sizes) -> Params:
         """Scales and shifts, the same on every tensor-parallel rank; or a table."""
@@ -157,15 +171,23 @@ class Pointwise(Row):
         values: Bytes = (
             where(self.shared_input, 0, self.kernel.keeps * here["value"]) + self.kernel.keeps_bytes + self.mask
         )
-        return here[self.tokens] * (values * here[self.width] + self.kernel.keeps_group * here[self.groups])
+        tokens: Count = here[self.part] * here[self.tokens]
+        return tokens * (values * here[self.width] + self.kernel.keeps_group * here[self.groups])
+
+    def kept_input(self, here: Sizes) -> Bytes:
+        """Its input once, where no other row keeps it."""
+        inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        return where(self.shared_input, 0, minimum(self.kernel.keeps, 1)) * inputs
 
     def workspace(self, here: Sizes) -> Bytes:
         """Copies that live only while the kernel runs."""
-        return self.extra * here[self.tokens] * here[self.width]
+        beside: Bytes = here["value"] * here[self.stands] * here[self.width]
+        held: Bytes = where(here["tp"] > 1, self.extra_cut, self.extra)
+        return here[self.part] * held * here[self.tokens] * here[self.width] + beside
 
     def backward_workspace(self, here: Sizes) -> Bytes:
         """The gradient of its input."""
-        gradient: Bytes = here["value"] * here[self.tokens] * here[self.width]
+        gradient: Bytes = here[self.part] * here["value"] * here[self.tokens] * here[self.width]
         return self.grows * gradient + where(self.turns, gradient - self.kept(here), 0)
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
@@ -199,17 +221,16 @@ class Attention(Row):
 
     def kept(self, here: Sizes) -> Bytes:
         """q, k, v and a statistic a head; or q, k, v and every score."""
-        inputs: Bytes = here["value"] * (here["q"] + here["k"] + here["v"])
-        return here["T"] * inputs + self.kept_core(here)
+        return self.kept_input(here) + self.kept_inside(here)
 
-    def kept_core(self, here: Sizes) -> Bytes:
-        """What is kept inside the core, and freed when it is recomputed."""
+    def kept_input(self, here: Sizes) -> Bytes:
+        """q, k and v."""
+        return here["T"] * here["value"] * (here["q"] + here["k"] + here["v"])
+
+    def kept_inside(self, here: Sizes) -> Bytes:
+        """A statistic a head, or every score."""
         statistics: Bytes = self.statistic * here["heads"]
         return here["T"] * where(self.fused, statistics, self.scores_keep * here["heads"] * here["span"])
-
-    def kept_selective(self, here: Sizes) -> Bytes:
-        """q, k and v: the core is computed again."""
-        return self.kept(here) - self.kept_core(here)
 
     def backward_workspace(self, here: Sizes) -> Bytes:
         """Unfused: gradients of the scores before and after the softmax."""

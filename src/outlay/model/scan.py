@@ -34,6 +34,10 @@ class Scan(Row):
         """Its inputs, and what its backward pass does not compute again."""
         return here[self.tokens] * (here["value"] * here[self.keeps] + here["byte"] * here[self.keeps_bytes])
 
+    def kept_input(self, here: Sizes) -> Bytes:
+        """Its inputs."""
+        return here[self.tokens] * here["value"] * here[self.keeps]
+
     def products(self, here: Sizes) -> Flops:
         """What runs on the matrix units."""
         return here["multiply_add"] * here[self.tokens] * here[self.work]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..engines.engine import Kernel
 from .blocks import apart
 from .model import Block
 from .operations import Attention, Linear, Move, Pointwise, Row
+from .parts.kernels import SCALE
 from .quantised import Quantised
 
 RANK = "adapter_rank"  # the dimension between A and B
@@ -224,5 +224,4 @@ class _Walk:
                 yield Move(f"sum_{name}_a", self.cuts[row.ins], held, RANK, times="two", times_back="none")
             yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies)
             if self.how.adapter == "dora":
-                magnitude = Kernel(moves=2, moves_back=3, keeps=1)
-                yield Pointwise(f"{name}_magnitude", held, outs, magnitude, weights=outs, per=row.copies)
+                yield Pointwise(f"{name}_magnitude", held, outs, SCALE, weights=outs, per=row.copies)

@@ -4,6 +4,12 @@ A matrix inside a layer, the embedding, the head, and vectors (norms and biases)
 and to a quantised matrix multiply. Sums over a layer's rows are in `layer.py`.
 """
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
 from ..cluster.efficiency import Rates
 from ..engines.recipe import Moments
 from ..formula import maximum, minimum, where
@@ -21,11 +27,6 @@ def matrix_values(linear: Linear, here: Sizes) -> Params:
 def inner_values(linear: Linear, here: Sizes) -> Params:
     """The same where the matrix stands inside a layer: not the head."""
     return where(linear.half, 0, matrix_values(linear, here))
-
-
-def one_matrix(linear: Linear, here: Sizes) -> Params:
-    """Values of one matrix of a linear inside a layer, however many it has of that shape."""
-    return where(linear.half, 0, here[linear.owned] * here[linear.ins] * here[linear.outs])
 
 
 def linear_moments(linear: Linear, here: Sizes, moments: Moments) -> Bytes:
@@ -79,3 +80,58 @@ def input_spared(linear: Linear, here: Sizes, spares: Bytes, again: Bytes) -> By
     """
     value: Bytes = where(linear.ins == "o", -1 * again, spares)
     return where(linear.half, 0, value * here[linear.waits] * here[linear.ins])
+
+
+# --- distinct shapes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Matrices that differ in shape, and are found in exactly these parts of a model: values of one of each shape."""
+
+    name: str
+    parts: tuple[int, ...]  # places of kinds of layers and of the two ends
+    values: Params
+
+
+@dataclass
+class _Shape:
+    """One shape and the parts that have it; `values` is 0 where a grid's layouts give these parts no such shape."""
+
+    ins: Any
+    outs: Any
+    values: Any
+    parts: set[int] = field(default_factory=set)
+
+
+def distinct_shapes(names: Sequence[str], walked: Iterable[tuple[Sequence[Linear], Sizes]]) -> tuple[Shapes, ...]:
+    """The distinct shapes [out, in] of all parts' trained matrices, by the parts that have them.
+
+    Shapes are equal where their sizes on a rank are, whatever they are called: an expert's and a shared expert's.
+    """
+    found: list[_Shape] = []
+    for place, (linears, here) in enumerate(walked):
+        for row in linears:
+            _add(found, _Shape(here[row.ins], here[row.outs], here[row.ins] * here[row.outs], {place}), place)
+    grouped: dict[tuple[int, ...], Any] = {}
+    for shape in found:
+        key = tuple(sorted(shape.parts))
+        grouped[key] = grouped.get(key, 0) + shape.values
+    return tuple(Shapes(" and ".join(names[at] for at in key), key, values) for key, values in grouped.items())
+
+
+def _add(found: list[_Shape], new: _Shape, place: int) -> None:
+    """Add one shape, less where it is one of those that were found: there its part has it too."""
+    for old in tuple(found):
+        same = (old.ins == new.ins) & (old.outs == new.outs)
+        if not np.any(same):
+            continue
+        if np.all(same):
+            old.parts.add(place)
+            new.values = 0
+        elif place not in old.parts:
+            found.append(_Shape(old.ins, old.outs, old.values * same, {*old.parts, place}))
+            old.values = old.values * ~same
+        new.values = new.values * ~same if isinstance(same, np.ndarray) else new.values * (not same)
+    if np.any(new.values):
+        found.append(new)

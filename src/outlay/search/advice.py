@@ -57,7 +57,7 @@ def changes(bill: Bill) -> Iterator[Change]:
         yield Change("micro-batches of one sequence", "--mbs 1", {"micro_batch": 1}, {}, kind="micro_batch")
     for how, words in (("selective", "recompute attention cores"), ("full", "recompute whole layers")):
         if at.recompute == "none" or (at.recompute == "selective" and how == "full"):
-            fields = {"recompute": how, "recompute_layers": AUTO}
+            fields = {"recompute": how, "recompute_modules": AUTO, "recompute_layers": AUTO}
             yield Change(words, f"--recompute {how}", fields, {}, kind="recompute")
     for stage in (stage for stage in engine.zero_stages if stage > at.zero):
         yield Change(f"shard with ZeRO-{stage}", f"--zero {stage}", {"zero": stage}, {}, kind="zero")

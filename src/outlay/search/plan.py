@@ -10,11 +10,15 @@ import numpy as np
 from ..bill import Bill, case_of, count
 from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
+from ..engines.tables import kernel_set
+from ..errors import InputError
 from ..job import Job
 from ..layout.axes import Layout
 from ..layout.case import Case
+from ..layout.module_rules import misnamed
 from ..memory.peak import peak_bytes
 from ..model.model import Model
+from ..model.modules import modules_of
 from .best import Best
 from .blocks import Grid
 from .empty import Emptied, emptied
@@ -174,6 +178,10 @@ def plan(
     start = time.perf_counter()
     case, assumptions = asked(model, job, cluster, engine)
     space = narrow(declare(model, case.job, cluster, case.engine, width), **narrowed)
+    had = modules_of(model, kernel_set(case.engine.kernels))
+    faults = [*misnamed(space.recompute_modules, had, model, case.engine, "--recompute-modules")]
+    if faults:
+        raise InputError(*faults)
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, best, progress)
     seconds = time.perf_counter() - start

@@ -17,9 +17,10 @@ from ..memory.chain import Kept, Link, Program, Sweep, Way
 from ..memory.ways import in_units, ways
 from .recompute_engine import Choice, choices, known_modules
 from .recompute_operations import Layer
-from .recompute_room import Rooms, StageRoom, rooms, step_with, without_recompute
+from .recompute_room import Rooms, StageRoom, Step, rooms, without_recompute
 
 PARTS, MANY = 4, 48  # units in the smallest input of a layer, to which what is kept is rounded; half for many layers
+MOST_UNITS = 50_000  # in all tapes of a stage: the unit is larger where a tape is very much larger than an input
 SAME = 1e-12  # s: no difference between two times
 LONGEST = 16  # layers in a row that may run again from one input
 SPARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16)  # largest tapes
@@ -136,11 +137,12 @@ def stage_plan(room: StageRoom) -> StagePlan:
     """Every plan of a stage that no other beats."""
     layers = room.layers
     costs = {held.name: float(held.costs.input_gradient + held.costs.weight_gradient) for held in room.stage.layers}
-    unit = min(layer.entry for layer in layers) / (PARTS if len(layers) <= MANY else PARTS // 2)
+    whole = sum(layer.kept for layer in layers)
+    fine = min(layer.entry for layer in layers) / (PARTS if len(layers) <= MANY else PARTS // 2)
+    unit = max(fine, whole / MOST_UNITS)
     links = tuple(_links(layers, costs, unit))
     most = sum(max(link.whole, *(way.kept for way in link.ways)) for link in links)
     program = Program(links, most).solve(_longest(room))
-    whole = sum(layer.kept for layer in layers)
     every = sum(link.ways[0].kept for link in links)
     points = [Point(room.needed(whole, 0.0), 0.0, 0, every)]
     for spare in _spares(room, links, unit):
@@ -196,7 +198,7 @@ class Recompute:
 
     @property
     def floor(self) -> Point:
-        """The least memory that any plan needs."""
+        """The plan of the least memory."""
         return self.plan.points[0]
 
     @cached_property
@@ -215,28 +217,44 @@ class Recompute:
         """The best plan, or the engine's own choice where that takes less time; None where neither fits."""
         best, own = self.outcome_of(self.best) if self.best else None, self.offered
         if own and (best is None or self.choice_seconds(own) < best.seconds):
-            return Outcome(own.needed, own.peak, self.choice_seconds(own), own)
+            return self.chosen(own)
         return best
+
+    @cached_property
+    def least(self) -> Outcome:
+        """The floor: the plan of the least memory, or the engine's own choice where that needs less."""
+        own = min(self.choices, key=lambda choice: choice.needed)
+        floor = self.outcome_of(self.floor)
+        return self.chosen(own) if own.needed < floor.needed else floor
 
     def outcome_of(self, point: Point) -> Outcome:
         """What a plan needs and takes."""
         return Outcome(self.needed(point), self.peak(point), self.seconds(point))
 
+    def chosen(self, choice: Choice) -> Outcome:
+        """What a choice of the engine needs and takes."""
+        return Outcome(choice.needed, choice.peak, self.choice_seconds(choice), choice)
+
     @cached_property
+    def step(self) -> Step:
+        """The step where nothing is computed again."""
+        return Step(self.loaded)
+
+    @property
     def plain_seconds(self) -> float:
-        """Seconds of a step where nothing is computed again."""
-        return step_with(self.loaded, {}, 0.0)
+        """Its seconds."""
+        return self.step.seconds
 
     def seconds(self, point: Point) -> float:
         """Seconds that a plan adds to a step, where every stage treats its layers as the one that binds."""
         own = len(self.plan.room.layers)
         extras = {room.stage.name: point.extra * len(room.layers) / own for room in self.rooms.stages}
         through = point.extra * len(self.rooms.whole.layers) / own
-        return step_with(self.loaded, extras, through) - self.plain_seconds
+        return self.step.longer(extras, through)
 
     def choice_seconds(self, choice: Choice) -> float:
         """Seconds that a choice of the engine adds to a step."""
-        return step_with(self.loaded, choice.extras, choice.through) - self.plain_seconds
+        return self.step.longer(choice.extras, choice.through)
 
     def needed(self, point: Point) -> float:
         """Bytes that the tapes of a plan need."""

@@ -5,54 +5,17 @@ as a plain checkpoint does; the others discard it, and compute it again before t
 Source: Megatron-Core, transformer_config.py, recompute_modules.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 
-from ..errors import Fault, InputError, nearest, quoted
+from ..errors import InputError
+from ..layout.module_rules import apart, misnamed
 from ..model.model import Model
+from ..model.modules import MODULES
 from .recompute_operations import Layer
 from .recompute_room import Rooms, StageRoom
-
-NUMBER = re.compile(r"_\d+$")
-
-
-@dataclass(frozen=True)
-class Module:
-    """A module of a layer: which operations are its own, and whether their output is discarded too."""
-
-    name: str
-    operations: tuple[str, ...]  # their names, the number of a repeated one apart; or how they begin, with a `_`
-    discards: bool
-    lacks: str  # what a model without it lacks
-    beside: str = ""  # an operation that a layer with this module has
-
-    def places(self, layer: Layer) -> frozenset[int]:
-        """Its operations in a layer."""
-        names = [NUMBER.sub("", operation.name) for operation in layer.operations]
-        if self.beside and self.beside not in names:
-            return frozenset()
-        begins = tuple(name for name in self.operations if name.endswith("_"))
-        return frozenset(
-            place for place, name in enumerate(names) if name in self.operations or name.startswith(begins)
-        )
-
-
-EXPERTS = ("router", "permute", "expert_", "unpermute", "latent_", "experts_bias", "shared_", "gated_shared")
-MODULES = {
-    module.name: module
-    for module in (
-        Module("core_attn", ("attention",), False, "attention"),
-        Module("moe_act", ("expert_activation",), True, "experts"),
-        Module("layernorm", ("input_norm", "post_norm"), True, "norms before its parts"),
-        Module("mla_up_proj", ("q_up", "q", "kv_up", "rotate"), True, "latent attention (MLA)", "kv_up"),
-        Module("mlp", ("mlp_", "inner_norm"), False, "dense feed-forward parts"),
-        Module("moe", EXPERTS, False, "experts", "router"),
-        Module("shared_experts", ("shared_", "gated_shared"), False, "shared experts"),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -66,7 +29,7 @@ class Effect:
 
 def effect(layer: Layer, modules: tuple[str, ...]) -> Effect:
     """What some modules do to a layer."""
-    chosen = [(MODULES[name], MODULES[name].places(layer)) for name in modules]
+    chosen = [(MODULES[name], places) for name in modules for places in layer.modules[name]]
     every = frozenset[int]().union(*(places for _, places in chosen))
     freed, most = 0.0, 0.0
     for module, places in chosen:
@@ -81,37 +44,15 @@ def effect(layer: Layer, modules: tuple[str, ...]) -> Effect:
 
 def known_modules(names: tuple[str, ...], model: Model, rooms: Rooms) -> tuple[str, ...]:
     """The modules in their order. Raises InputError for a name that is none, and for one that the model lacks."""
-    faults = []
-    had = present(rooms)
-    for name in names:
-        if name not in MODULES:
-            close = nearest(name, MODULES) or ["core_attn"]
-            rule = f"Megatron-LM's modules: {', '.join(MODULES)}"
-            faults.append(Fault("RCP001", f"{quoted(name)} is no module", rule, quoted(name), f"--modules {close[0]}"))
-        elif name not in had:
-            rule = f"{name} stands in models with {MODULES[name].lacks}"
-            got = f"{quoted(model.name)} has {', '.join(had)}"
-            faults.append(Fault("RCP002", f"{name}: the model has no such module", rule, got, f"--modules {had[0]}"))
-    for one, other in combinations([name for name in names if name in had], 2):
-        if not _apart((one, other), rooms):
-            rule = "modules of one choice share no operation"
-            faults.append(Fault("RCP003", "a module holds another", rule, f"{one}, {other}", f"--modules {one}"))
+    faults = list(misnamed(names, present(rooms), model, rooms.whole.case.engine, "--modules"))
     if faults:
         raise InputError(*faults)
     return tuple(name for name in MODULES if name in names)
 
 
 def present(rooms: Rooms) -> list[str]:
-    """The modules that some layer has."""
-    return [name for name, module in MODULES.items() if any(module.places(layer) for layer in rooms.layers)]
-
-
-def _apart(names: tuple[str, ...], rooms: Rooms) -> bool:
-    return all(
-        not MODULES[one].places(layer) & MODULES[other].places(layer)
-        for one, other in combinations(names, 2)
-        for layer in rooms.layers
-    )
+    """The modules that some layer has, and that something runs again of."""
+    return [name for name in MODULES if any(layer.modules[name] for layer in rooms.layers)]
 
 
 @dataclass(frozen=True)
@@ -169,7 +110,8 @@ def with_block(count: int) -> Callable[[StageRoom], Use]:
         whole = [layer for chunk in room.chunks for layer in chunk[:count]]
         rest = [layer for chunk in room.chunks for layer in chunk[count:]]
         kept = sum(layer.entry for layer in whole) + sum(layer.kept for layer in rest)
-        return kept, max((layer.kept for layer in whole), default=0.0), sum(layer.forward for layer in whole)
+        again = max((layer.kept - layer.entry for layer in whole), default=0.0)  # its input stands
+        return kept, again, sum(layer.forward for layer in whole)
 
     return use
 
@@ -179,7 +121,7 @@ def with_uniform(length: int) -> Callable[[StageRoom], Use]:
 
     def use(room: StageRoom) -> Use:
         parts = [chunk[at : at + length] for chunk in room.chunks for at in range(0, len(chunk), length)]
-        again = max(sum(layer.kept for layer in part) for part in parts)
+        again = max(sum(layer.kept for layer in part) - part[0].entry for part in parts)
         return sum(part[0].entry for part in parts), again, sum(layer.forward for layer in room.layers)
 
     return use
@@ -192,10 +134,10 @@ FULL = "--recompute-granularity full --recompute-method"
 def choices(rooms: Rooms, budget: float | None) -> Iterator[Choice]:
     """All choices of an engine: none, selective, modules, blocks, uniform segments."""
     yield choice("none", "", rooms, with_modules(()), budget)
-    had = present(rooms)
+    had = [name for name in present(rooms) if name in rooms.whole.case.engine.recompute_modules]
     for count in range(1, len(had) + 1):
         for names in combinations(had, count):
-            if _apart(names, rooms):
+            if apart(names):
                 yield choice(
                     f"selective: {', '.join(names)}",
                     f"{SELECTIVE} {' '.join(names)}",

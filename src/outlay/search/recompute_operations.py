@@ -1,6 +1,6 @@
 """The rows of a layer as operations that may run again: what each keeps, what others keep of it, what it needs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..cluster.efficiency import Rates
@@ -10,15 +10,12 @@ from ..formula import where
 from ..layer import LayerCosts
 from ..layout.case import Case
 from ..memory.ways import Operation
-from ..model.operations import Attention, Linear, Move, Pointwise, Row, Sizes
-from ..model.scan import Scan
+from ..model.modules import MODULES, places
+from ..model.operations import Attention, Linear, Move, Row, Sizes
+from ..model.reads import INPUT, sources
 from ..model.weights import input_spared
 
-INPUT = -1  # the layer's own input, as a place among its operations
-BRANCHES = ("none", "W")  # what a linear's input waits along where another row keeps the same input
 BEHIND = ("scatter_", "combine")  # exchanges of what came out of the row before them
-STREAM = ("S", "G", "W")  # the same where a row reads the layer's own tokens, not those sent to its experts
-MIXERS = ("rotate", "residual")  # rows that read all that was produced and not read yet; so do the cores
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,7 @@ class Layer:
     readers: tuple[frozenset[int], ...]
     kept: float  # bytes of the whole tape
     entry: float  # bytes of its input
+    modules: Mapping[str, tuple[frozenset[int], ...]]  # those that it has, checkpoint by checkpoint
 
     @property
     def reads(self) -> float:
@@ -57,9 +55,10 @@ def layer_of(
 ) -> Layer:
     """One kind of layer on one rank."""
     timed = list(_timed(costs, rows, here, case, speed, kernels))
-    sources = list(_sources([one.row for one in timed]))
+    own = [one.row for one in timed]
+    read = list(sources(own))
     kept: dict[frozenset[int], float] = {}
-    for one, source in zip(timed, sources, strict=True):
+    for one, source in zip(timed, read, strict=True):
         kept[source] = kept.get(source, 0.0) + one.reads
     outputs = [0.0] * len(timed)
     together: list[set[int]] = [set() for _ in timed]
@@ -75,12 +74,11 @@ def layer_of(
             outputs[place],
             tuple(sorted(together[place] | (set() if kept[source] > 0 else source - {INPUT}))),
         )
-        for place, (one, source) in enumerate(zip(timed, sources, strict=True))
+        for place, (one, source) in enumerate(zip(timed, read, strict=True))
     )
-    readers = tuple(
-        frozenset(at for at, source in enumerate(sources) if place in source) for place in range(len(timed))
-    )
-    return Layer(costs.name, made, readers, float(costs.kept), float(costs.entry))
+    readers = tuple(frozenset(at for at, source in enumerate(read) if place in source) for place in range(len(timed)))
+    modules = {name: tuple(places(module, own, kernels.fuses_norms)) for name, module in MODULES.items()}
+    return Layer(costs.name, made, readers, float(costs.kept), float(costs.entry), modules)
 
 
 def _timed(
@@ -113,56 +111,7 @@ def _timed(
 
 def _split(row: Row, here: Sizes, recipe: Recipe) -> tuple[float, float]:
     """What a row keeps: of its input, and beside it."""
-    whole = float(row.kept(here)) if row.differentiated else 0.0
-    if not whole:
+    if not row.differentiated:
         return 0.0, 0.0
-    if isinstance(row, Linear):
-        return whole - float(input_spared(row, here, recipe.spares, recipe.output_again)), 0.0
-    if isinstance(row, Attention):
-        core = float(row.kept_core(here))
-        return whole - core, core
-    if isinstance(row, Pointwise):
-        values = 0.0 if row.shared_input else min(1.0, row.kernel.keeps) * float(here["value"])
-        read = values * float(here[row.tokens] * here[row.width])
-        return read, whole - read
-    if isinstance(row, Scan):
-        read = float(here[row.tokens] * here["value"] * here[row.keeps])
-        return read, whole - read
-    return 0.0, whole
-
-
-def _sources(rows: Sequence[Row]) -> Iterator[frozenset[int]]:
-    """What each row reads: the row before it, but for rows that share an input and those that read several.
-
-    What rows do not say is taken as a chain: then more runs again than must, never less.
-    """
-    sources: list[frozenset[int]] = []
-    open_outputs: set[int] = set()
-    for place, row in enumerate(rows):
-        shared = _same_input(row, rows[:place])
-        if shared is not None:
-            source = sources[shared]
-        elif place == 0:
-            source = frozenset({INPUT})
-        elif row.name.startswith(MIXERS) or isinstance(row, Attention | Scan):
-            source = frozenset(open_outputs or {place - 1})
-        else:
-            source = frozenset({place - 1})
-        open_outputs = (open_outputs - source) | {place}
-        sources.append(source)
-        yield source
-
-
-def _same_input(row: Row, before: Sequence[Row]) -> int | None:
-    """An earlier row that reads the same tensor."""
-    for place in range(len(before) - 1, -1, -1):
-        other = before[place]
-        if isinstance(row, Linear) and row.waits in BRANCHES:
-            if isinstance(other, Linear) and other.ins == row.ins and other.waits in STREAM:
-                return place
-        elif isinstance(row, Pointwise) and row.shared_input:
-            if isinstance(other, Pointwise) and other.width == row.width and not other.shared_input:
-                return place
-        else:
-            return None
-    return None
+    spared = input_spared(row, here, recipe.spares, recipe.output_again) if isinstance(row, Linear) else 0
+    return float(row.kept_input(here) - spared), float(row.kept_inside(here))

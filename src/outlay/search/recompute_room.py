@@ -18,7 +18,7 @@ from ..memory.states import fresh_bytes
 from ..schedule.bubble import fill_and_drain
 from ..stage import StageCosts
 from ..step.overlap import exposed_data
-from ..step.total import idle_parts, pass_seconds, slowest_data, slowest_pass, step_seconds
+from ..step.total import idle_parts, pass_seconds, slowest_data, step_seconds
 from .recompute_operations import Layer, layer_of
 
 
@@ -143,17 +143,42 @@ def without_recompute(case: Case) -> Loaded:
     return load(plain(case))
 
 
-def step_with(loaded: Loaded, extras: Mapping[str, float], through: float) -> float:
-    """Seconds of a step where the backward passes of stages take longer, and one through the whole model by `through`.
+@dataclass(frozen=True)
+class Step:
+    """A step where nothing is computed again, and what it takes where backward passes take longer."""
 
-    With fill and drain, and what then hides of the data-parallel exchange.
-    """
-    case = loaded.case
-    slowest, passes = float(slowest_pass(loaded.stages, case)), float(pass_seconds(loaded.whole, case))
-    longer = max(float(pass_seconds(stage, case)) + extras.get(stage.name, 0.0) for stage in loaded.stages)
-    data = slowest_data(loaded.stages, case)
-    before = fill_and_drain(passes, slowest, idle_parts(passes, loaded.whole, case))
-    after = fill_and_drain(passes + through, longer, idle_parts(passes + through, loaded.whole, case))
-    hidden = exposed_data(data, slowest, case) - exposed_data(data, longer, case)
-    whole = float(step_seconds(loaded.stages, loaded.whole, case))
-    return whole + float(case.micro_batches) * (longer - slowest) + float(after - before) - float(hidden)
+    loaded: Loaded
+
+    @cached_property
+    def seconds(self) -> float:
+        """The whole step."""
+        return float(step_seconds(self.loaded.stages, self.loaded.whole, self.loaded.case))
+
+    @cached_property
+    def passes(self) -> Mapping[str, float]:
+        """A pass through each stage, by its name."""
+        return {stage.name: float(pass_seconds(stage, self.loaded.case)) for stage in self.loaded.stages}
+
+    @cached_property
+    def through(self) -> float:
+        """A pass through the whole model."""
+        return float(pass_seconds(self.loaded.whole, self.loaded.case))
+
+    @cached_property
+    def data(self) -> float:
+        """The data-parallel exchange alone."""
+        return float(slowest_data(self.loaded.stages, self.loaded.case))
+
+    def longer(self, extras: Mapping[str, float], through: float) -> float:
+        """Seconds more where a pass through a stage takes `extras` longer, and one through all of them `through`.
+
+        With fill and drain, and what then hides of the data-parallel exchange.
+        """
+        case, whole = self.loaded.case, self.loaded.whole
+        before, after = self.through, self.through + through
+        slowest = max(self.passes.values())
+        slower = max(seconds + extras.get(name, 0.0) for name, seconds in self.passes.items())
+        idle = fill_and_drain(before, slowest, idle_parts(before, whole, case))
+        idles = fill_and_drain(after, slower, idle_parts(after, whole, case))
+        hidden = exposed_data(self.data, slowest, case) - exposed_data(self.data, slower, case)
+        return float(case.micro_batches) * (slower - slowest) + float(idles - idle) - float(hidden)

@@ -15,6 +15,7 @@ from ..job import Job
 from ..layout.degrees import divisors, powers
 from ..layout.recipe_rules import zero_stages
 from ..model.model import Model
+from ..model.modules import usual_modules
 
 Width = Literal["lean", "middle", "wide"]
 
@@ -42,6 +43,7 @@ class Space:
     degrees: Mapping[str, tuple[Any, ...]]
     schedules: tuple[str, ...]
     recompute: tuple[tuple[str, int], ...]  # kind, and parts of the stage's layers under `full`
+    recompute_modules: tuple[str, ...]  # under `selective`: one choice for all layouts
     parts: int
     zero: tuple[tuple[int, bool], ...]
     overlap_tp: tuple[bool, ...]
@@ -61,7 +63,7 @@ class Space:
 
 
 def recompute_choices(parts: int, engine: Engine) -> tuple[tuple[str, int], ...]:
-    """Nothing, the attention core, and every share of the layers, of those that the engine has."""
+    """Nothing, modules, and every share of the layers, of those that the engine has."""
     shares = {"any": range(1, parts + 1), "every_nth": divisors(parts), "all": (parts,)}[engine.recompute_part]
     every = (("none", 0), ("selective", 0), *(("full", part) for part in shares))
     return tuple(pair for pair in every if pair[0] in engine.recomputes)
@@ -87,6 +89,7 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
         degrees=degrees,
         schedules=tuple(dict.fromkeys((*engine.schedules, "1f1b"))),  # 1F1B: also of no pipeline
         recompute=recompute_choices(PARTS[width], engine),
+        recompute_modules=usual_modules(model, engine),
         parts=PARTS[width],
         zero=tuple(pair for pair in ZERO[width] if pair[0] in stages) or ((engine.zero, False),),
         overlap_tp=OVERLAP[width],

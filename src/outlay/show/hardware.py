@@ -193,6 +193,8 @@ def cluster_lines(of: Cluster, style: Style) -> list[str]:
     said = [*of.notes, *(f"{each}: recalled, not read from its source" for each in of.unverified)]
     if of.host_bytes is not None:
         said.insert(0, f"{both(of.host_bytes)} of host memory a card")
+    if of.storage_bandwidth is not None:
+        said.insert(0, f"{figure(of.storage_bandwidth / GB)} GB/s to the storage of checkpoints, all cards together")
     if price and (dollars := of.dollars()) is not None:
         said.insert(0, f"{dollars:,.2f} USD an hour, price of {price.date}{', recalled' if price.unverified else ''}")
     return [*lines, *_notes(said, style), "", *block("MORE", "the same with --toml: a file to edit, for --on", style)]

@@ -10,6 +10,11 @@ LABELS = {
     "gradients": "gradients",
     "optimizer": "optimizer",
     "gathered": "gathered weights",
+    "unit": "whole gradients of one unit",
+    "blocks": "blocks gathered for the backward pass",
+    "whole": "the head's gradient, not yet sharded",
+    "behind": "gradients of the layers behind",
+    "ends": "gradients where the backward pass ends",
     "activations": "activations",
     "recomputed": "layer being recomputed",
     "logits": "logits and loss",
@@ -48,6 +53,11 @@ ATTACK = {
     "gradients": ("--zero 2, for a reduce-scatter every micro-batch", "a larger --tp", "a larger --pp"),
     "memory.optimizer": ("--zero 1", "more --dp-shard ranks", "--offload-optimizer 1"),
     "gathered": ("a larger --tp", "a larger --pp"),
+    "unit": ("--gather-unit layer", "a larger --tp"),
+    "blocks": ("a larger --tp",),
+    "whole": ("a larger --tp",),
+    "behind": ("a larger --tp", "more --dp-shard ranks"),
+    "ends": ("a larger --tp", "more --dp-shard ranks"),
     "activations": ("a smaller --mbs", "--recompute full, for about a third more arithmetic", "a larger --tp"),
     "recomputed": ("a smaller --mbs", "a larger --tp"),
     "logits": ("a larger --tp, which divides the vocabulary", "a smaller --mbs"),
@@ -102,6 +112,10 @@ def degrees(layout: Layout, dp: int) -> str:
     words = [f"{name} {value}" for name, value in named.items() if value > 1]
     words += [f"dp {dp}", f"zero {layout.zero}", f"micro-batch {layout.micro_batch}"]
     words += [str(layout.schedule)] if layout.pp > 1 else []
-    words += [f"recompute {layout.recompute}"] if layout.recompute != "none" else []
+    again = f"recompute {' '.join((layout.recompute, *(layout.recompute_modules or ())))}"
+    words += [again] if layout.recompute != "none" else []
+    words += [f"in groups of {layout.recompute_group}"] if layout.recompute_group > 1 else []
+    words += ["one unit"] if layout.gather_unit == "model" else []
+    words += ["gradients whole while they accumulate"] if layout.accumulate_whole and layout.zero >= 2 else []
     words += ["sp off"] if layout.tp > 1 and not layout.sp else []
     return ", ".join(words)

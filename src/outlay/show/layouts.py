@@ -11,18 +11,21 @@ DEGREES = ("tp", "cp", "pp", "ep", "etp", "vpp")
 
 def layout_flags(layout: Layout, model: Model, engine: Engine) -> str:
     """The flags of `outlay count` that make this layout: what a default would fill is left out."""
-    many = replicated(layout, model)
+    many, modules = replicated(layout, model), ",".join(layout.recompute_modules or ())
     words = [f"--{name} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1]
     said = {
         f"--mbs {layout.micro_batch}": layout.micro_batch > 1,
         f"--dp-replicate {layout.dp_replicate}": layout.dp_replicate > 1,
         f"--zero {layout.zero}": many and layout.zero != engine.zero,
+        f"--gather-unit {layout.gather_unit}": layout.gather_unit == "model",
         f"--schedule {layout.schedule}": layout.schedule != ("interleaved" if layout.vpp > 1 else "1f1b"),
         "--no-sp": layout.tp > 1 and not layout.sp,
         f"--cp-kind {layout.cp_kind}": layout.cp > 1 and layout.cp_kind != "ring",
         f"--moe-dispatch {layout.moe_dispatch}": layout.ep > 1 and layout.moe_dispatch != "all_to_all",
         f"--recompute {layout.recompute}": layout.recompute != "none",
+        f"--recompute-modules {modules}": _chosen(layout, engine.recompute_modules[:1]),
         f"--recompute-layers {layout.recompute_layers}": layout.recompute == "full",
+        f"--recompute-group {layout.recompute_group}": (layout.recompute_group or 1) > 1,
         f"--split {','.join(map(str, layout.split or ()))}": bool(layout.split),
         "--overlap-tp": layout.overlap_tp and layout.tp > 1,
         "--no-overlap-dp": many and not layout.overlap_dp,
@@ -32,6 +35,11 @@ def layout_flags(layout: Layout, model: Model, engine: Engine) -> str:
         if getattr(layout, name):
             words.append(f"--{name.replace('_', '-')} {getattr(layout, name):g}")
     return " ".join(words) or "no flag: every axis 1"
+
+
+def _chosen(layout: Layout, usual: tuple[str, ...] = ("core_attn",)) -> bool:
+    """Whether selective recompute is of other modules than the usual ones."""
+    return layout.recompute == "selective" and tuple(layout.recompute_modules or usual) != usual
 
 
 def replicated(layout: Layout, model: Model) -> bool:
@@ -44,7 +52,8 @@ def option_words(layout: Layout, model: Model) -> dict[str, str]:
     """Everything but the degrees, in a word or two each; empty where it means nothing here."""
     many = replicated(layout, model)
     shards = f" in {layout.dp_replicate} groups" if layout.dp_replicate > 1 else ""
-    again = {"none": "no recompute", "selective": "selective"}
+    modules = f" {' '.join(layout.recompute_modules)}" if _chosen(layout) else ""
+    again = {"none": "no recompute", "selective": "selective" + modules}
     able = [axis for axis, used in (("tp", layout.tp > 1), ("dp", many)) if used]
     hidden = [axis for axis in able if getattr(layout, f"overlap_{axis}")]
     return {

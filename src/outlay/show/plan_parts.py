@@ -184,6 +184,8 @@ def _list(values: Sequence[object]) -> str:
 def _recompute(space: Space) -> str:
     parts = [part for kind, part in space.recompute if kind == "full"]
     kinds = dict.fromkeys(kind for kind, _ in space.recompute)
+    if space.recompute_modules not in ((), ("core_attn",)) and "selective" in kinds:
+        kinds = kinds | {f"({', '.join(space.recompute_modules)})": None}
     share = f" ({parts[0]}/{space.parts} to {parts[-1]}/{space.parts} of a stage's layers)" if len(parts) > 1 else ""
     return " ".join(kinds) + share
 

@@ -1,18 +1,17 @@
 """The best recompute of a layout in the terminal: what it costs, layer by layer, beside what the engine offers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
-from typing import TypeVar
 
 from ..bill import Bill
 from ..engines.engine import MEGATRON
 from ..quantities import GIB
-from ..search.recompute import SAME, Group, Point, Recompute
+from ..search.recompute import SAME, Group, Recompute
 from ..search.recompute_engine import Choice
-from ..search.recompute_operations import Layer
+from .recompute_policy import policy_part
+from .recompute_textbook import textbook_part
 from .terminal import assumed_lines, loud_lines, subject_lines
-from .text import BAD, GOOD, Style, block, both, duration, figure, gib, percent, table, wrapped
+from .text import BAD, GOOD, Style, block, both, counted, duration, figure, gib, percent, table, wrapped
 
 ROWS, LABEL, MOST_SPOTS, MOST_POINTS = 9, 10, 100, 8  # of the drawn curve, and of its table
 CONVENTION = (
@@ -48,6 +47,8 @@ def recompute_lines(answer: Answer, style: Style) -> list[str]:
         "",
         *curve_part(found, style),
         "",
+        *textbook_part(found, style),
+        "",
         *room_part(found, style),
         *assumed_lines(bill.assumptions, style),
         *block("COUNTS", CONVENTION, style),
@@ -62,12 +63,7 @@ def headline(found: Recompute, style: Style) -> list[str]:
     whole = found.choices[0].needed
     best = found.outcome
     if best is None:
-        least = found.floor
-        text = (
-            f"no plan needs less than {both(found.needed(least))} for tapes, and there are {both(found.room)} {left}."
-            f" {floor_words(found)}"
-        )
-        return block("BELOW THE FLOOR", text, style, f"1;{BAD}")
+        return block("BELOW THE FLOOR", f"{floor_words(found)}. {what_makes_it(found)}", style, f"1;{BAD}")
     if not best.seconds:
         text = f"nothing: all tapes take {both(whole)} of {both(found.room)} {left}"
         return block("RECOMPUTE", text, style, f"1;{GOOD}")
@@ -81,14 +77,26 @@ def headline(found: Recompute, style: Style) -> list[str]:
 
 
 def floor_words(found: Recompute) -> str:
+    """That no plan is enough: the least memory, and what there is."""
+    least, room = both(found.least.needed), found.room
+    if room < 0:
+        return f"no plan fits: without any tape {both(-room)} are lacking, and tapes need {least} at the least"
+    left = "of the budget" if found.budget is not None else "left"
+    return f"no plan needs less than {least} for tapes, and there are {both(room)} {left}"
+
+
+def what_makes_it(found: Recompute) -> str:
     """What makes the least memory."""
+    if found.least.choice:
+        return f"That is the engine's own choice, {found.least.choice.name}"
     room, least = found.plan.room, found.floor
     kept = room.held(found.plan.kept_bytes(least), 0.0)
     again = found.needed(least) - kept
-    reason = "the head's logits stand" if room.standing >= least.spare * found.plan.unit else "layers run again"
-    return (
-        f"It is {gib(kept)} of inputs kept for {passes_words(room.passes)} in flight, and {gib(again)} while {reason}"
-    )
+    tapes = sum(group.layers for group in found.plan.groups(least) if not group.length)
+    also = f" and of what {counted(tapes, 'layer')} keep" if tapes else ""
+    reason = "the head's logits stand" if room.standing > least.spare * found.plan.unit else "layers run again"
+    more = f", and {gib(again)} while {reason}" if again else ""
+    return f"It is {gib(kept)} of inputs{also}, for {passes_words(room.passes)} in flight{more}"
 
 
 def passes_words(passes: float) -> str:
@@ -102,8 +110,9 @@ def layer_part(found: Recompute, style: Style) -> list[str]:
     whole = room.case.layout.pp == 1
     where = "all layers" if whole else f"the {len(room.layers)} layers of {stage_name(found)}, which binds"
     lines = block("LAYERS", f"of {where}; others may keep more" if not whole else f"of {where}", style)
-    if found.outcome and found.outcome.choice:
-        return [*lines, *wrapped(f"as the engine's own choice, {found.outcome.choice.name}", style, 2, 6)]
+    own = (found.outcome or found.least).choice
+    if own:
+        return [*lines, *wrapped(f"as the engine's own choice, {own.name}", style, 2, 6)]
     for group in found.groups:
         lines += wrapped(group_words(group), style, 2, 6)
     return lines
@@ -131,7 +140,7 @@ def engine_part(found: Recompute, style: Style) -> list[str]:
     rows = [
         _row(each.name, each.needed, each.peak, found.choice_seconds(each), found, each.fits) for each in shown(found)
     ]
-    last, name = (found.outcome, "the best") if found.outcome else (found.outcome_of(found.floor), "the floor")
+    last, name = (found.outcome, "the best") if found.outcome else (found.least, "the floor")
     rows.append(_row(name, last.needed, last.peak, last.seconds, found, bool(found.outcome)))
     heads = ("choice", "tapes GiB", "peak GiB", "more a step", "of step", "")
     return [*block("BESIDE", "what the engine itself offers", style), *table(heads, rows, style, "l")]
@@ -172,41 +181,15 @@ def flag_words(found: Recompute) -> str:
     return f"{flags}{said}"
 
 
-def policy_part(found: Recompute, style: Style) -> list[str]:
-    """The answer as a policy of torch's selective checkpoints: what is saved, the rest is computed again."""
-    about = "torch.utils.checkpoint.create_selective_checkpoint_contexts: what a layer saves, all else runs again"
-    lines = block("POLICY", about, style)
-    kinds = {layer.name: layer for layer in found.plan.room.layers}
-    for group in found.groups:
-        lines += wrapped(policy_words(group, kinds[group.kind]), style, 2, 6)
-    return lines
-
-
-def policy_words(group: Group, layer: Layer) -> str:
-    """The policy of some layers."""
-    count = f"{group.layers} {group.kind}"
-    if not group.again:
-        return f"{count}: no checkpoint"
-    if group.length:
-        inside = "checkpoint(layer)" if group.length == 1 else f"checkpoint over {group.length} layers in a row"
-        return f"{count}: {inside}, save nothing"
-    return f"{count}: MUST_SAVE {', '.join(saved(group, layer)) or 'nothing'}"
-
-
-def saved(group: Group, layer: Layer) -> list[str]:
-    """The operations whose outputs a policy saves."""
-    again = set(group.again)
-    return [each.name for each in layer.operations if each.output > 0 and each.name not in again]
-
-
 def room_part(found: Recompute, style: Style) -> list[str]:
     """Where the room for tapes comes from."""
     room = found.plan.room
     accelerator = room.case.cluster.accelerator
     usable = accelerator.memory_bytes - accelerator.context_bytes - room.case.job.reserved_bytes
+    rest = f"the rest, less buffers, is {gib(room.room)}" if room.room >= 0 else f"{gib(-room.room)} too much"
     text = (
-        f"{gib(usable)} usable, {gib(room.state)} of it state, {gib(room.beside)} gradients of values; the rest, less"
-        f" buffers, is {gib(room.room)}; {passes_words(room.passes)} in flight"
+        f"{gib(usable)} usable, {gib(room.state)} of it state, {gib(room.beside)} gradients of values; {rest};"
+        f" {passes_words(room.passes)} in flight"
     )
     return block("ROOM", text, style)
 
@@ -215,27 +198,29 @@ def room_part(found: Recompute, style: Style) -> list[str]:
 
 
 Spot = tuple[float, float]  # bytes for tapes, and seconds that a step takes longer
-Shown = TypeVar("Shown", Point, Spot)
 
 
-def curve(found: Recompute, most: int = MOST_SPOTS) -> list[Spot]:
-    """The least time under each memory, of the plans found and of the engine's own choices."""
-    plans = thinned(found.plan.points, attrgetter("needed"), MOST_SPOTS)  # the time of a step is counted for each
-    spots = [(point.needed, found.seconds(point)) for point in plans]
+def curve(found: Recompute) -> list[Spot]:
+    """The least time under each memory, of the plans found and of the engine's own choices: every step of the stair.
+
+    The bytes of a plan are rounded. One that costs no time is the choice `none`, whose bytes are not.
+    """
+    spots = [(point.needed, found.seconds(point)) for point in found.plan.points]
+    spots = [(memory, more) for memory, more in spots if more > SAME]
     spots += [(choice.needed, found.choice_seconds(choice)) for choice in found.choices]
     front: list[Spot] = []
     for memory, more in sorted(spots):
         if not front or more < front[-1][1] - SAME:
             front.append((memory, more))
-    return thinned(front, itemgetter(0), most)
+    return front
 
 
-def thinned(spots: Sequence[Shown], memory: Callable[[Shown], float], most: int) -> list[Shown]:
+def thinned(spots: Sequence[Spot], most: int = MOST_SPOTS) -> list[Spot]:
     """Spots evenly over the range of memory, both ends among them."""
     if len(spots) <= most:
         return list(spots)
-    low, high = memory(spots[0]), memory(spots[-1])
-    steps = [int((memory(spot) - low) / (high - low) * (most - 1)) for spot in spots]
+    low, high = spots[0][0], spots[-1][0]
+    steps = [int((memory - low) / (high - low) * (most - 1)) for memory, _ in spots]
     picked: dict[int, int] = dict(zip(steps, range(len(spots)), strict=True))  # the last spot of each step
     return [spots[place] for place in sorted({0, *picked.values(), len(spots) - 1})]
 
@@ -247,10 +232,10 @@ def curve_part(found: Recompute, style: Style) -> list[str]:
     if not style.bars:
         rows = [
             (figure(memory / GIB), duration(more), percent(more / found.plain_seconds))
-            for memory, more in curve(found, MOST_POINTS)
+            for memory, more in thinned(curve(found), MOST_POINTS)
         ]
         return [*lines, *table(("tapes GiB", "more a step", "of step"), rows, style)]
-    return [*lines, *drawn(curve(found), found.room, style)]
+    return [*lines, *drawn(thinned(curve(found)), found.room, style)]
 
 
 def drawn(points: Sequence[tuple[float, float]], room: float, style: Style) -> list[str]:

@@ -3,7 +3,9 @@
 from ..engines.engine import MEGATRON
 from ..search.recompute import Group, Outcome, Recompute
 from ..search.recompute_engine import Choice
-from .recompute import Answer, curve, flag_words, policy_words, saved
+from .recompute import Answer, curve, flag_words, thinned
+from .recompute_policy import policy_words, saved, uncompiled
+from .recompute_textbook import textbook_record
 from .record import Record, head, model, plain
 
 
@@ -28,12 +30,13 @@ def recompute_record(answer: Answer) -> Record:
         "verdict": "fits" if found.outcome else "below_floor",
         "step_seconds": found.plain_seconds,
         "best": _outcome(found, found.outcome) if found.outcome else None,
-        "floor": _outcome(found, found.outcome_of(found.floor)),
+        "floor": _outcome(found, found.least),
         "groups": [_group(found, group) for group in found.groups],
         "choices": [_choice(found, each) for each in found.choices],
         "asked": _choice(found, found.asked) if found.asked else None,
         "flags": flag_words(found) if bill.engine.name in MEGATRON else None,
-        "curve": [{"bytes": memory, "seconds": more} for memory, more in curve(found)],
+        "curve": [{"bytes": memory, "seconds": more} for memory, more in thinned(curve(found))],
+        "textbook": textbook_record(found),
         "files": list(answer.files),
         "violations": plain(bill.violations),
         "assumptions": list(bill.assumptions),
@@ -57,6 +60,7 @@ def _group(found: Recompute, group: Group) -> Record:
         "layers": group.layers,
         "again": list(group.again),
         "saved": saved(group, layer),
+        "uncompiled": uncompiled(group, layer),
         "layers_from_one_input": group.length,
         "kept_bytes": group.kept,
         "seconds": group.seconds,

@@ -1,5 +1,6 @@
 """The JSON Schema of what `outlay recompute --json` prints."""
 
+from ..search.recompute_textbook import SAID
 from .schema import DRAFT, MAYBE, NUMBER, TEXT, VIOLATION, WHOLE, YES_NO, Schema, list_of, record_of
 
 
@@ -12,8 +13,17 @@ def schema() -> Schema:
         record_of(plan | {"share": NUMBER} | named),
         record_of(plan | {"name": TEXT, "flags": TEXT, "fits": YES_NO}),
     )
-    group = {"kind": TEXT, "layers": WHOLE, "again": texts, "saved": texts, "layers_from_one_input": WHOLE}
+    group = {"kind": TEXT, "layers": WHOLE, "again": texts, "saved": texts, "uncompiled": texts}
+    group |= {"layers_from_one_input": WHOLE}
     stage = {"stage": WHOLE, "layers": WHOLE, "passes_in_flight": NUMBER, "room_bytes": NUMBER, "state_bytes": NUMBER}
+    form = {
+        "name": {"enum": list(SAID)},
+        "held": MAYBE,
+        "inputs": NUMBER,
+        "bytes": NUMBER,
+        "runs": NUMBER,
+        "said": TEXT,
+    }
     needed = {"schema": {"const": "outlay.recompute.1"}, "version": TEXT, "violations": list_of(record_of(VIOLATION))}
     more = {
         **dict.fromkeys(("model", "job", "cluster", "layout"), whole),
@@ -29,6 +39,7 @@ def schema() -> Schema:
         "asked": choice | {"type": ["object", "null"]},
         "flags": {"type": ["string", "null"]},
         "curve": list_of(record_of({"bytes": NUMBER, "seconds": NUMBER})),
+        "textbook": record_of({"layers": WHOLE, "tape_inputs": NUMBER, "forms": list_of(record_of(form))}),
         "files": texts,
         "assumptions": texts,
     }

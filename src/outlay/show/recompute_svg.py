@@ -1,15 +1,17 @@
 """The curve of memory against recompute as one SVG file: the best plans, the engine's own choices, and the room."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from math import floor, log10
 
 from ..quantities import GIB
+from ..search.recompute import Recompute
 from .palette import style_sheet
-from .recompute import Answer, curve, shown
+from .recompute import Answer, Spot, curve, floor_words, shown
 from .text import duration, figure, percent
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 900, 420, 70, 24, 66, 64, 17
+ABOVE, WIDE = 11, 9  # from a dot to the middle of its number, and what a number takes
 STEPS = 6  # marks on an axis, about
 HEADROOM, LEAST = 1.3, 1e-9  # the plot is higher than what is marked on it, and never flat: s
 
@@ -45,9 +47,7 @@ def _sentence(answer: Answer) -> str:
     found = answer.found
     best = found.outcome
     if best is None:
-        return (
-            f"no plan fits {figure(found.room / GIB)} GiB; the least is {figure(found.needed(found.floor) / GIB)} GiB"
-        )
+        return floor_words(found)
     share = percent(best.seconds / found.plain_seconds)
     return f"{duration(best.seconds)} more a step, {share}, with {figure(best.needed / GIB)} GiB for tapes"
 
@@ -76,6 +76,13 @@ def _axes(frame: Frame) -> Iterator[str]:
     yield f'<text x="{LEFT - 8}" y="{TOP - 10}" class="e">s more</text>\n'
 
 
+def _stair(spots: Sequence[Spot], frame: Frame) -> str:
+    """Every step that can be told apart in the picture; the steep end near the floor leaves it."""
+    steps = dict.fromkeys((f"H{frame.x(at):.1f}", f"V{frame.y(more):.1f}") for at, more in spots if more <= frame.high)
+    line = "".join(each for step in steps for each in step)
+    return f"M{line[1:].replace('V', f' {TOP}V', 1)}"
+
+
 def _marks(most: float) -> Iterator[float]:
     size = 10.0 ** floor(log10(most / STEPS))
     step = next(size * each for each in (1, 2, 5, 10) if size * each >= most / STEPS)
@@ -84,26 +91,40 @@ def _marks(most: float) -> Iterator[float]:
 
 
 def _body(answer: Answer, frame: Frame) -> Iterator[str]:
-    """The curve as steps, the choices as dots with their names, the room as a line."""
+    """The curve as steps, the room as a line, and what stands beside the curve."""
     found = answer.found
-    line = ""
-    for memory, more in curve(found):
-        x, y = frame.x(memory), frame.y(more)
-        if more <= frame.high:  # the steep end near the floor leaves the plot
-            line += f"H{x:.1f}V{y:.1f}" if line else f"M{x:.1f} {TOP}V{y:.1f}"
-    yield f'<path class="line" d="{line}"/>\n'
+    yield f'<path class="line" d="{_stair(curve(found), frame)}"/>\n'
     if 0 < found.room <= frame.right:
         x = frame.x(found.room)
         yield f'<path class="line" stroke-dasharray="5 4" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>\n'
         yield f'<text x="{x - 5:.1f}" y="{TOP - 4}" class="e">room {figure(found.room / GIB)} GiB</text>\n'
-    for place, each in enumerate(shown(found), 1):
-        more = found.choice_seconds(each)
-        x, y = frame.x(each.needed), frame.y(more)
-        yield f'<path class="line dot" d="M{x:.1f} {y:.1f}h0"/>\n'
-        yield f'<text x="{x:.1f}" y="{y - 7:.1f}" class="m">{place}</text>\n'
-        said = f"{place}  {each.name}: {figure(each.needed / GIB)} GiB, {duration(more)}"
-        yield f'<text x="{WIDTH - RIGHT}" y="{TOP + 4 + LINE * place}" class="e">{escape(said)}</text>\n'
+    yield from _dots(found, frame)
+
+
+def _dots(found: Recompute, frame: Frame) -> Iterator[str]:
+    """The best as a square, the engine's choices as numbered dots, and what they are at the right."""
+    row = TOP + 4
     if found.outcome:
         x, y = frame.x(found.outcome.needed), frame.y(found.outcome.seconds)
-        yield f'<path class="B" d="M{x - 4:.1f} {y - 4:.1f}h8v8h-8z"/>\n'
-        yield f'<text x="{x - 8:.1f}" y="{y + 16:.1f}" class="b e">the best</text>\n'
+        said = f"the best: {figure(found.outcome.needed / GIB)} GiB, {duration(found.outcome.seconds)}"
+        yield f'<path class="B" d="M{x - 4:.1f} {y - 4:.1f}h8v8h-8zM{WIDTH - RIGHT - 8} {row - 8}h8v8h-8z"/>\n'
+        yield f'<text x="{WIDTH - RIGHT - 14}" y="{row}" class="b e">{said}</text>\n'
+    choices = [(each, found.choice_seconds(each)) for each in shown(found)]
+    dots = [(frame.x(each.needed), frame.y(more)) for each, more in choices]
+    numbers = list(_numbers(dots))
+    for place, (each, more) in enumerate(choices):
+        said = f"{place + 1}  {each.name}: {figure(each.needed / GIB)} GiB, {duration(more)}"
+        yield f'<path class="line dot" d="M{dots[place][0]:.1f} {dots[place][1]:.1f}h0"/>\n'
+        yield f'<text x="{numbers[place][0]:.1f}" y="{numbers[place][1] + 4:.1f}" class="m">{place + 1}</text>\n'
+        yield f'<text x="{WIDTH - RIGHT}" y="{row + LINE * (place + 1)}" class="e">{escape(said)}</text>\n'
+
+
+def _numbers(dots: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """The middle of each dot's number: over it, or farther to the right where something stands there."""
+    taken = list(dots)
+    for x, y in dots:
+        at, high = x, y - ABOVE
+        while any(abs(at - there) < WIDE and abs(high - up) < ABOVE for there, up in taken):
+            at += WIDE
+        taken.append((at, high))
+        yield at, high

@@ -120,12 +120,15 @@ def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
         },
         "bubble": plain(of.bubble),
         "traffic": traffic(of.traffic),
+        "saved": plain(of.saved),
         "binds": plain(of.binds),
         "violations": plain(of.violations),
         "assumptions": list(of.assumptions),
         "conventions": dict(of.conventions),
         **({"advice": [plain(each) for each in advice]} if advice else {}),
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
+        **({"offload": plain(of.offload)} if of.offload else {}),
+        **({"loading": plain(of.loading)} if of.loading else {}),
     }
     made["assumptions"] += [f"{path} is null: it has no meaning here" for path in unknown(made)]
     return made
@@ -136,7 +139,8 @@ def table(bills: Iterable[Bill]) -> Record:
     return head("bills") | {"rows": [record(bill) for bill in bills]}
 
 
-NULLABLE = ("verdict", "band", "spine", "price", "packing", "host_bytes")
+STORAGE = ("storage_bandwidth", "write_seconds", "read_seconds", "needed_bandwidth", "accelerator_bytes")
+NULLABLE = ("verdict", "band", "spine", "price", "packing", "host_bytes", *STORAGE)
 
 
 def unknown(value: Any, path: str = "") -> Iterator[str]:

@@ -1,19 +1,22 @@
 """A printed bill read back: the question it answered. Everything else in it is counted again."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..cluster.accelerator import Cluster
+from ..engines.tables import engine
 from ..errors import Fault, InputError, quoted
-from ..job import Job
+from ..job import AUTO, Job
 from ..layout.axes import Layout
+from ..layout.complete import STATE, complete
 from ..model.model import Model
 from .text import safe
 
 MOST_LAYERS, MOST_EXPERTS, MOST_RANKS, LARGEST = 10_000, 100_000, 10_000_000, 1e18
 DIVISORS = ("heads", "kv_heads", "head_dim", "value_dim", "hidden", "vocab")  # sizes that 0 makes no sense of
 PARTS = ("model", "job", "cluster", "layout", "engine")
+TOGETHER = (("bytes_per_parameter", *STATE),)  # fields that one default fills
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,30 @@ def restore(record: Mapping[str, Any]) -> Asked:
     said = record.get("assumptions", [])
     notes = tuple(str(each) for each in said) if isinstance(said, list) else ()
     return Asked(model, job, cluster, layout, record["engine"], notes)
+
+
+def left_out(asked: Asked, given: Collection[str]) -> tuple[Job, Layout]:
+    """The task and the layout without what the bill says it assumed, where the same would be assumed again.
+
+    So their bill says it again too. A bill holds every field filled, and so does not tell which ones were left out;
+    `given` are fields that were given since.
+    """
+    job, layout, driver = asked.job, asked.layout, engine(asked.engine)
+    whole = complete(asked.model, job, asked.cluster, layout, driver)
+    alone = [(field.name,) for cls in (Job, Layout) for field in fields(cls) if field.default is AUTO]
+    for group in (*TOGETHER, *alone):
+        if not set(group).isdisjoint(given):
+            continue
+        fewer, bare = _without(job, group), _without(layout, group)
+        made = complete(asked.model, fewer, asked.cluster, bare, driver)
+        said = set(made[2]) - set(whole[2])
+        if made[:2] == whole[:2] and said and said <= set(asked.assumptions):
+            job, layout, whole = fewer, bare, made
+    return job, layout
+
+
+def _without(record: Any, names: Collection[str]) -> Any:
+    return replace(record, **{field.name: AUTO for field in fields(record) if field.name in names})
 
 
 def _sound(model: Model) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..job import Job
 from ..layout.axes import Layout
+from .storage import LOADING, OFFLOAD, SAVED
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -49,7 +50,8 @@ def _item(unit: str) -> Schema:
 
 
 def _memory() -> Schema:
-    stage = {"stage": WHOLE, "ranks": WHOLE, "layers": WHOLE, "embedding": YES_NO, "head": YES_NO, "peak_bytes": NUMBER}
+    stage = {"stage": WHOLE, "ranks": WHOLE, "layers": WHOLE, "embedding": YES_NO, "head": YES_NO}
+    stage |= {"peak_bytes": NUMBER, "allocated_bytes": NUMBER}
     sizes = (
         *("unsharded_state_bytes", "state_bytes", "activation_bytes", "peak_bytes", "capacity_bytes", "usable_bytes"),
         *("allocated_bytes", "reserved_bytes", "device_bytes"),
@@ -131,13 +133,16 @@ def bill_schema() -> Schema:
             "derived": record_of({"dp": WHOLE, "edp": NUMBER, "micro_batches": NUMBER}),
             "bubble": record_of(BUBBLE),
             "traffic": record_of({"items": list_of(record_of(AXIS))}),
+            "saved": record_of(SAVED),
             "binds": record_of({"term": {"enum": ["memory", "step"]}, "item": TEXT, "share": SHARE}),
             "violations": list_of(record_of(VIOLATION)),
             "assumptions": list_of(TEXT),
             "conventions": {"type": "object", "additionalProperties": TEXT},
         }
     )
-    return {"$schema": DRAFT, **_with_more(made, {"advice": list_of(record_of(ADVICE)), "rampup": _ramp()})}
+    more = {"advice": list_of(record_of(ADVICE)), "rampup": _ramp()}
+    more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING)}
+    return {"$schema": DRAFT, **_with_more(made, more)}
 
 
 def _ramp() -> Schema:
@@ -222,13 +227,16 @@ def validate_schema() -> Schema:
         "predicted_peak_mem_gib": MAYBE,
         "peak_mem_error": MAYBE,
         "peak_mem_in_band": {"type": ["boolean", "null"]},
+        "peak_mem_score": {"enum": ["", "allocator", "device"]},
+        "peak_mem_unscored": TEXT,
     }
+    lists = ("summary", "sources", "cases")
     each = {"type": "object", "properties": row, "required": list(row)}
     return {
         "$schema": DRAFT,
         "type": "object",
-        "properties": {"rows": list_of(each), "summary": list_of({"type": "object"})},
-        "required": ["rows", "summary"],
+        "properties": {"rows": list_of(each)} | dict.fromkeys(lists, list_of({"type": "object"})),
+        "required": ["rows", *lists],
     }
 
 

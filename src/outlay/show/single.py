@@ -1,5 +1,7 @@
 """One cost by itself: memory with every component, traffic with every axis."""
 
+from typing import TYPE_CHECKING
+
 from ..bill import Bill
 from ..items import TrafficItem
 from ..job import recipe_of
@@ -11,6 +13,9 @@ from .parts import memory_part
 from .record import Record, head, memory, model, plain, traffic
 from .terminal import closing_lines, loud_lines, subject_lines, violation_lines
 from .text import Style, block, both, duration, figure, percent, short, table, wrapped
+
+if TYPE_CHECKING:
+    from ..over_time import OverTime
 
 TENSOR_UNITS = 8  # hidden vectors a token and layer: four all-reduces, of which a ring sends each twice
 
@@ -27,11 +32,16 @@ def _shared(bill: Bill) -> Record:
     }
 
 
-def memory_record(bill: Bill) -> Record:
-    """The memory of a bill, and the parameters behind it."""
+def memory_record(bill: Bill, simulated: "OverTime | None" = None, files: tuple[str, ...] = ()) -> Record:
+    """The memory of a bill, and the parameters behind it; over a step, where one was simulated."""
     found = model(bill)
     found["parameters"]["components"] = plain(bill.parameters.components)
-    return head("memory") | {"model": found, "memory": memory(bill.memory)} | _shared(bill)
+    made = head("memory") | {"model": found, "memory": memory(bill.memory)} | _shared(bill)
+    if simulated is None:
+        return made
+    from .over_time import over_time_record
+
+    return made | {"over_time": over_time_record(simulated), "files": list(files)}
 
 
 def traffic_record(bill: Bill) -> Record:
@@ -40,8 +50,10 @@ def traffic_record(bill: Bill) -> Record:
     return head("traffic") | {"model": model(bill), "traffic": found, "step_seconds": bill.step.seconds} | _shared(bill)
 
 
-def memory_lines(bill: Bill, style: Style) -> list[str]:
-    """The verdict, the worst rank, every stage, and every component of the model."""
+def memory_lines(
+    bill: Bill, style: Style, simulated: "OverTime | None" = None, files: tuple[str, ...] = ()
+) -> list[str]:
+    """The verdict, the worst rank, every stage, and every component of the model; the step where it was simulated."""
     return [
         *headline(bill, style),
         *loud_lines(bill, style),
@@ -51,10 +63,18 @@ def memory_lines(bill: Bill, style: Style) -> list[str]:
         "",
         *memory_part(bill, style, every=True),
         "",
+        *(_step(bill, simulated, files, style) if simulated else []),
         *parameter_part(bill, style),
         "",
-        *closing_lines(bill, style, "outlay explain memory ...   |   outlay count ...   |   --json"),
+        *closing_lines(bill, style, "--simulate --svg f.svg   |   outlay explain memory ...   |   --json"),
     ]
+
+
+def _step(bill: Bill, simulated: "OverTime", files: tuple[str, ...], style: Style) -> list[str]:
+    from .over_time import over_time_lines
+
+    wrote = block("WROTE", ", ".join(files), style) if files else []
+    return [*over_time_lines(simulated, bill.memory.usable_bytes, style), *wrote, ""]
 
 
 def parameter_part(bill: Bill, style: Style) -> list[str]:

@@ -23,6 +23,7 @@ from .answer import (
 )
 from .labels import degrees
 from .parts import memory_part, time_part
+from .storage import storage_lines
 from .text import BAD, Style, block, counted, duration, figure, percent, safe, short, table, wrapped
 
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
@@ -47,6 +48,7 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[
         "",
         *time_part(bill, style),
         "",
+        *storage_lines(bill, style),
         *closing_lines(bill, style),
     ]
 

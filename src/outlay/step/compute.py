@@ -13,15 +13,13 @@ def kernel_seconds(stage: StageCosts) -> Seconds:
 
 
 def recompute_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
-    """Forward passes run again: whole layers, and the attention core of the others under selective recompute."""
-    core: Seconds = where(layout.selective, stage.core_forward, 0)
-    return recomputed * stage.forward + (1 - recomputed) * core
+    """Forward passes run again: of whole layers, or of modules of every layer under selective recompute."""
+    return where(layout.selective, stage.modules_forward, recomputed * stage.forward)
 
 
-def recomputed_flops(layers: Flops, cores: Flops, recomputed: Share, layout: Layout) -> Flops:
+def recomputed_flops(layers: Flops, modules: Flops, recomputed: Share, layout: Layout) -> Flops:
     """FLOPs that recompute adds to those of forward passes through all layers: counted in HFU, not in MFU."""
-    core: Flops = where(layout.selective, cores, 0)
-    return recomputed * layers + (1 - recomputed) * core
+    return where(layout.selective, modules, recomputed * layers)
 
 
 def flops_share(flops: Flops, seconds: Seconds, ranks: Count, rate: FlopRate) -> Share:
@@ -46,16 +44,30 @@ def touched_bytes(stage: StageCosts, case: Case) -> Bytes:
     return counted * (case.engine.optimizer_traffic / case.recipe.adam_touched)
 
 
+def optimizer_near(touched: Bytes, case: Case) -> Seconds:
+    """One optimizer step on the accelerator: its memory traffic."""
+    reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
+    return touched / reached
+
+
+def optimizer_moved(stage: StageCosts, case: Case) -> Bytes:
+    """What an optimizer step on the host has the link carry: gradients out, weights back."""
+    return updated_parameters(stage, case) * (case.recipe.gradients + case.compute_bytes)
+
+
+def optimizer_away(touched: Bytes, moved: Bytes, case: Case) -> Seconds:
+    """One optimizer step on the host: what crosses, and its traffic in host memory."""
+    return moved / case.cluster.accelerator.host_bandwidth + touched / case.engine.host_memory
+
+
 def optimizer_seconds(stage: StageCosts, case: Case) -> Seconds:
     """One optimizer step on this rank's share: memory traffic, and matrices orthogonalised.
 
     What is offloaded crosses to the host and runs there.
     """
     touched: Bytes = touched_bytes(stage, case)
-    reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
-    near: Seconds = touched / reached
-    moved: Bytes = updated_parameters(stage, case) * (case.recipe.gradients + case.compute_bytes)
-    away: Seconds = moved / case.cluster.accelerator.host_bandwidth + touched / case.engine.host_memory
+    near: Seconds = optimizer_near(touched, case)
+    away: Seconds = optimizer_away(touched, optimizer_moved(stage, case), case)
     dense: Seconds = stage.orthogonalised("dense") / case.optimizer_cut
     experts: Seconds = stage.orthogonalised("expert") / case.expert_optimizer_cut
     return near + (away - near) * case.layout.offload_optimizer + dense + experts

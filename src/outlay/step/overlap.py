@@ -1,6 +1,7 @@
 """What of an exchange shows: each axis's collectives less what hides behind compute."""
 
 from ..formula import maximum, where
+from ..layout.axes import Layout
 from ..layout.case import Case
 from ..quantities import Count, Seconds, Share
 from ..stage import StageCosts
@@ -21,19 +22,20 @@ def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
     shown: Share = where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)
     back: Seconds = stage.tensor_backward + stage.end_tensor_backward
     once: Seconds = stage.tensor_forward + stage.end_tensor_forward + beside * back
-    return shown * (once + recomputed * stage.tensor_forward)
+    again: Seconds = where(case.layout.selective, stage.tensor_again, recomputed * stage.tensor_forward)
+    return shown * (once + again)
 
 
-def context_seconds(stage: StageCosts, recomputed: Share) -> Seconds:
+def context_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
     """Exposed context-parallel exchange of one micro-batch on one stage."""
     once: Seconds = stage.context_forward + stage.context_backward
-    return once + recomputed * stage.context_forward
+    return once + where(layout.selective, stage.context_again, recomputed * stage.context_forward)
 
 
-def expert_seconds(stage: StageCosts, recomputed: Share) -> Seconds:
+def expert_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
     """Exchange between experts of one micro-batch on one stage, none of it hidden."""
     once: Seconds = stage.expert_forward + stage.expert_backward
-    return once + recomputed * stage.expert_forward
+    return once + where(layout.selective, stage.expert_again, recomputed * stage.expert_forward)
 
 
 def exposed_data(alone: Seconds, one_pass: Seconds, case: Case) -> Seconds:

@@ -1,13 +1,14 @@
 """One step: the slowest stage's work, the idle time, and what communication stays exposed."""
 
-from ..formula import each, maximum, total, where
+from ..formula import each, maximum, total
 from ..layout.case import Case
-from ..memory.activations import pass_bytes, recomputed_share
+from ..memory.activations import recomputed_share
 from ..memory.peak import Stages
-from ..quantities import Bytes, Count, Seconds, Share
+from ..quantities import Count, Seconds, Share
 from ..schedule.bubble import fill_and_drain, schedule_share
 from ..stage import StageCosts
 from .compute import kernel_seconds, optimizer_seconds, recompute_seconds
+from .offload import stage_offload
 from .overlap import context_seconds, expert_seconds, exposed_data, tensor_forward, tensor_seconds
 from .traffic import data_seconds, message_seconds
 
@@ -18,8 +19,8 @@ def pass_seconds(stage: StageCosts, case: Case) -> Seconds:
     return total(
         arithmetic=kernel_seconds(stage),
         recompute=recompute_seconds(stage, recomputed, case.layout),
-        context=context_seconds(stage, recomputed),
-        expert=expert_seconds(stage, recomputed),
+        context=context_seconds(stage, recomputed, case.layout),
+        expert=expert_seconds(stage, recomputed, case.layout),
         offload=stage_offload(stage, recomputed, case),
         tensor=tensor_seconds(stage, recomputed, case),
     )
@@ -66,25 +67,6 @@ def slowest_data(stages: Stages, case: Case) -> Seconds:
 def slowest_optimizer(stages: Stages, case: Case) -> Seconds:
     """The longest optimizer step of a stage."""
     return maximum(each(optimizer_seconds, stages, case))
-
-
-def stage_offload(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
-    """A rank's own weights read from host memory, activations written and read back: one micro-batch, one stage.
-
-    Weights are read once in each pass that needs them, frozen ones as they are kept. Sharded weights are gathered after
-    they were read.
-    """
-    frozen: Bytes = 2 * stage.frozen_bytes("dense") - stage.read_once("dense")
-    frozen_experts: Bytes = 2 * stage.frozen_bytes("expert") - stage.read_once("expert")
-    dense: Bytes = 2 * case.compute_bytes * stage.dense_parameters + frozen
-    experts: Bytes = 2 * case.compute_bytes * stage.expert_parameters + frozen_experts
-    own: Bytes = dense / case.weight_cut + experts / case.expert_weight_cut
-    weights: Bytes = own * case.layout.offload_parameters
-    tapes: Bytes = 2 * pass_bytes(stage, recomputed, case.layout) * case.layout.offload_activations
-    return total(
-        weights=where(case.layout.offload_parameters > 0, weights / case.cluster.accelerator.host_bandwidth, 0),
-        activations=where(case.layout.offload_activations > 0, tapes / case.cluster.accelerator.host_bandwidth, 0),
-    )
 
 
 def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:

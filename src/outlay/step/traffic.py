@@ -7,6 +7,7 @@ layer; a pipeline moves stage boundaries alone.
 from ..cluster.network import group, send_time, spine_time
 from ..formula import each, total, where
 from ..held import Held, held_frozen_bytes
+from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.replicas import Replicas
 from ..layout.sizes import padded_vocabulary, tokens_on_rank
@@ -29,16 +30,18 @@ def transfer_seconds(size: Bytes, bandwidth: Bandwidth) -> Seconds:
     return size / bandwidth
 
 
-def held_sent(held: Held, axis: str, recomputed: Share) -> Bytes:
+def held_sent(held: Held, axis: str, recomputed: Share, layout: Layout) -> Bytes:
     """Bytes one rank sends on an axis for one micro-batch, of the layers of one kind; recompute sends forward again."""
-    return held.layers * ((1 + recomputed) * held.costs.on(axis).sent_forward + held.costs.on(axis).sent_backward)
+    once: Bytes = held.costs.on(axis).sent_forward + held.costs.on(axis).sent_backward
+    whole: Bytes = recomputed * held.costs.on(axis).sent_forward
+    return held.layers * (once + where(layout.selective, held.costs.on(axis).sent_again, whole))
 
 
 def axis_bytes(stage: StageCosts, axis: str, case: Case) -> Bytes:
     """Bytes one rank of a stage sends on tp, cp, ep or etp in one step."""
     recomputed: Share = recomputed_share(stage, case.layout)
-    layers: Bytes = total(each(held_sent, stage.layers, axis, recomputed))
-    ends: Bytes = total(each(held_sent, stage.ends, axis, 0))
+    layers: Bytes = total(each(held_sent, stage.layers, axis, recomputed, case.layout))
+    ends: Bytes = total(each(held_sent, stage.ends, axis, 0, case.layout))
     return case.micro_batches * total(layers=layers, ends=ends)
 
 
@@ -128,14 +131,16 @@ def tokens_at_parity(
     return 2 * gradient * parameters / (units * value * hidden * layers)
 
 
-def held_seconds(held: Held, axis: str, recomputed: Share) -> Seconds:
+def held_seconds(held: Held, axis: str, recomputed: Share, layout: Layout) -> Seconds:
     """Time of an axis's collectives for one micro-batch, nothing hidden, of the layers of one kind."""
-    return held.layers * ((1 + recomputed) * held.costs.on(axis).forward + held.costs.on(axis).backward)
+    once: Seconds = held.costs.on(axis).forward + held.costs.on(axis).backward
+    whole: Seconds = recomputed * held.costs.on(axis).forward
+    return held.layers * (once + where(layout.selective, held.costs.on(axis).again, whole))
 
 
 def axis_seconds(stage: StageCosts, axis: str, case: Case) -> Seconds:
     """Time of an axis's collectives in one step on one stage, nothing hidden."""
     recomputed: Share = recomputed_share(stage, case.layout)
-    layers: Seconds = total(each(held_seconds, stage.layers, axis, recomputed))
-    ends: Seconds = total(each(held_seconds, stage.ends, axis, 0))
+    layers: Seconds = total(each(held_seconds, stage.layers, axis, recomputed, case.layout))
+    ends: Seconds = total(each(held_seconds, stage.ends, axis, 0, case.layout))
     return case.micro_batches * total(layers=layers, ends=ends)

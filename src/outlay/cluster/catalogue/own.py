@@ -1,8 +1,8 @@
 """A cluster of one's own, from a TOML file. Nothing in it is executed; every fault is said at once.
 
 name, accelerator (a name of the catalogue, or a table: `base` and what differs), ranks, accelerators_per_node, rails,
-host_bytes (an accelerator's part of its node), unverified, [[levels]] from the inside out (two or three; or one that
-joins all), [price].
+host_bytes (an accelerator's part of its node), storage_bandwidth (of all accelerators together), unverified, [[levels]]
+from the inside out (two or three; or one that joins all), [price].
 """
 
 import os
@@ -22,7 +22,10 @@ from .tables import accelerator, accelerator_names, closest, find, links, node, 
 MOST = 10_000_000  # accelerators in a cluster: beyond any that exists, and small enough for exact whole numbers
 LARGEST = 2**20  # bytes of a file
 RULE = "--on FILE.toml is a TOML file in UTF-8, of 1 MiB at most"
-TOP = ("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "unverified", "levels", "price")
+TOP = (
+    *("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "storage_bandwidth"),
+    *("unverified", "levels", "price"),
+)
 LEVEL = ("name", "size", "bandwidth", "share", "latency_seconds", "paths", "nics", "oversubscription")
 MIXED = ("accelerators", "nodes")  # keys that would name several kinds
 
@@ -52,7 +55,9 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
     levels = _levels(top, card.base, joined, notes)
     rails = top.count("rails", 1_024, 1)
     price, named = _price(top), top.names("unverified")
-    host = top.figure("host_bytes", least=1.0) if "host_bytes" in top.values else None
+    host, storage = (
+        top.figure(key, least=1.0) if key in top.values else None for key in ("host_bytes", "storage_bandwidth")
+    )
     stem = Path(path).stem
     stem = stem if stem.isprintable() and 0 < len(stem) <= LONGEST else "own"
     name = top.text("name", stem)
@@ -73,6 +78,7 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
         price=price,
         notes=tuple(notes),
         host_bytes=host,
+        storage_bandwidth=storage,
     )
 
 

@@ -15,6 +15,7 @@ HEAD = """\
 NODES = "# accelerators_per_node = 8    # ranks must be whole nodes\n"
 RAILS = "# rails = 8                    # networks side by side, one to each accelerator of a domain\n"
 HOST = '# host_bytes = "256 GiB"         # host memory, an accelerator: offload is checked against it\n'
+STORAGE = '# storage_bandwidth = "200 GB/s"  # where checkpoints go, all accelerators together\n'
 NETWORK = """\
 # nics = 2                     # NICs an accelerator, where `bandwidth` is that of one (0.5: two share one)
 # oversubscription = 2         # divides the bandwidth
@@ -45,6 +46,8 @@ def template(cluster: Cluster, whole: bool = False) -> str:
     lines += [f"ranks = {cluster.ranks}\n", NODES]
     lines += [RAILS] if cluster.rails == 1 else [f"rails = {cluster.rails}\n"]
     lines += [HOST] if cluster.host_bytes is None else [_figure("host_bytes", cluster.host_bytes)]
+    storage = cluster.storage_bandwidth
+    lines += [STORAGE] if storage is None else [_figure("storage_bandwidth", storage)]
     lines += [f"unverified = [{recalled}]    # rest on memory; every answer says so\n"] if recalled else []
     lines += [] if named else ["\n[accelerator]\n", *_card(cluster.accelerator)]
     lines += _levels(cluster)

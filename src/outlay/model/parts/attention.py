@@ -3,19 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Attention as Core
 from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scores
+from .kernels import CHOICES, DIFFERENCE, INDEX, PRODUCT, SIGMOID_AGAIN, SWAPPED
 from .pairs import mixed_inputs, mixed_output
 from .part import GATHER, SCATTER, Dimensions, Frame, copied, cut, norm, whole
-
-SWAPPED = Kernel(0, 0, keeps=1)  # the core keeps its output, and the projection the same after the exchange
-GATE = Kernel(moves=1, moves_back=2, keeps=1)  # a sigmoid that is computed again
-DIFFERENCE = Kernel(moves=3, moves_back=5, keeps=2)  # two outputs a pair of heads, subtracted
-GATED = Kernel(moves=3, moves_back=5, keeps=1)  # the attention output, before its gate
-INDEX = Kernel(1, 1, keeps=1)  # queries, keys and weights of an indexer
-CHOICES = Kernel(moves=2, moves_back=0, keeps_bytes=4)  # the numbers of the keys it selects, in int32
 
 
 @dataclass(frozen=True)
@@ -134,14 +128,14 @@ class Attention:
             return ()
         return (
             Linear("gate", "T", "hidden", "gate", biased=self.gate_bias),
-            Pointwise("gate_sigmoid", "T", "gate", GATE),
-            Pointwise("gated_output", "T", "o", GATED),
+            Pointwise("gate_sigmoid", "T", "gate", SIGMOID_AGAIN),
+            Pointwise("gated_output", "T", "o", PRODUCT),
         )
 
     def _grouped_inputs(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         waits = "W" if shared else "G"
         stream = "pair" if self.paired else "hidden"
-        plain = (Linear("qkv", "T", stream, "qkv", waits=waits, biased=self.qkv_bias),)
+        plain = (Linear("qkv", "T", stream, "qkv", waits=waits, biased=self.qkv_bias, matrices=3),)
         return (
             *([norm(frame, kernels, "pair_norm", "S", "pair")] if self.paired else []),
             Move("gather_qkv", "tp", "T", stream, **GATHER),

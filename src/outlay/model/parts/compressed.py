@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Attention as Core
 from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scores
+from .kernels import INDEX, POOL, TURNED_BACK
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, norm, whole
-
-POOL = Kernel(moves=1, moves_back=2, keeps=1)  # a softmax over the tokens of a window, and their weighted sum
-TURNED_BACK = Kernel(moves=2, moves_back=2, keeps=1)  # the core's output, which the projection behind it reads
-INDEX = Kernel(moves=1, moves_back=1, keeps=1)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
-from .feed_forward import SCALED
+from .kernels import CROSS_CORE, SCALE
 from .part import GATHER, SCATTER, Dimensions, Frame, copied, cut, norm, whole
-
-CORE = Kernel(moves=2, moves_back=4, keeps=1)  # queries in, outputs out: the keys are not this sequence's
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class CrossAttention:
             norm(frame, kernels, "q_norm", "T", "q", weights="head_dim", groups="heads"),
             Linear("image_kv", "none", "hidden", "image_kv"),
             norm(frame, kernels, "image_k_norm", "none", "k", weights="head_dim"),
-            Pointwise("cross_attention", "T", "q", CORE),
+            Pointwise("cross_attention", "T", "q", CROSS_CORE),
             Linear("proj", "T", "q", "hidden", waits="T"),
             Move("scatter_proj", "tp", "T", "hidden", **SCATTER),
-            Pointwise("attention_scale", "S", "hidden", SCALED, weights="one"),
+            Pointwise("attention_scale", "S", "hidden", SCALE, weights="one"),
         )

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
+from .kernels import QUERY_KEY_NORMS
 from .part import Dimensions, Frame, cut, whole
 from .scanning import FLOAT, FP32, convolve, exchange, project_in, project_out, tail, taps
 
 CHUNK = 64  # tokens, of the public kernels; source: flash-linear-attention, chunk_gated_delta_rule and chunk_kda
-NORMS = Kernel(moves=2, moves_back=3, keeps=1, keeps_group=4)  # of queries and keys
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class DeltaNet:
         )  # fmt: skip
         if kernels.fuses_scan:
             return (replace(rule, keeps_bytes="scan_bytes_normed"),)
-        return Pointwise("query_key_norms", "T", "normed", NORMS, groups="normed_heads"), rule
+        return Pointwise("query_key_norms", "T", "normed", QUERY_KEY_NORMS, groups="normed_heads"), rule
 
     def _low_rank(self) -> tuple[Row, ...]:
         """Decay and output gate through a vector as wide as a head, which every rank has."""

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
+from .kernels import DECAY, table_rows
 from .part import Dimensions, Frame, copied, cut, whole
-
-DECAY = Kernel(moves=2, moves_back=3, keeps=1)
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class ProductKeys:
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """The keys' scores, and the chosen rows of both tables: a product with one, a weighted sum of the other."""
         rows = 2 * self.active
-        chosen = Kernel(moves=rows + 2, moves_back=2 * rows + 2)
+        chosen = table_rows(rows)
         return (
             Linear("product_keys", "S", "hidden", "product_keys", waits="none" if shared else "S"),
             Pointwise(

@@ -1,11 +1,12 @@
 """A mixture of experts: a router, routed experts, and an optional shared one that every token goes through."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
 from .feed_forward import dense_rows
+from .kernels import NOTHING, ROUTER, SHARED_GATE
 from .part import Dimension, Dimensions, Frame, cut, whole
 
 
@@ -54,7 +55,7 @@ class Experts:
             Move("combine", "ep", "D", "exchanged", "all_to_all"),
             Move("combine_scatter", "ep", "S_all", "gathered"),
             *self._latent("latent_up", "expert_latent", "hidden", "S"),
-            *([Pointwise("experts_bias", "S", "hidden", Kernel(0, 0), weights="hidden")] if self.out_bias else []),
+            *([Pointwise("experts_bias", "S", "hidden", NOTHING, weights="hidden")] if self.out_bias else []),
             *self._shared(kernels),
         )
 
@@ -63,27 +64,29 @@ class Experts:
         return (Linear(name, "S", ins, outs, waits=waits, biased=self.latent_bias),) if self.latent_width else ()
 
     def _router(self, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
-        scores = Kernel(3, 3, keeps_bytes=kernels.router_keeps_expert)
-        choices = Kernel(3, 3, keeps_bytes=kernels.router_keeps_choice)
+        scores = replace(ROUTER, keeps_bytes=kernels.router_keeps_expert)
+        choices = replace(ROUTER, keeps_bytes=kernels.router_keeps_choice)
         stream = "router_in" if self.router_width else "hidden"
         waits = "none" if shared and not self.router_width else "S"
         return (
             Linear("router", "S", stream, "router", waits=waits, biased=self.router_bias),
             Pointwise("router_scores", "S", "router", scores),
-            Pointwise("router_choices", "D", "one", choices),
+            Pointwise("router_choices", "choices", "one", choices),
         )
 
     def _grouped(self, kernels: KernelSet, stream: str) -> tuple[Row, ...]:
         activation = kernels.gated_activation if self.gated else kernels.plain_activation
         permute = kernels.permute
-        unpermute = Kernel(permute.moves, permute.moves_back, keeps=1 if kernels.keeps_expert_output else 0)
+        unpermute = replace(permute, keeps=1 if kernels.keeps_expert_output else 0)
         return (
             Move("gather_experts", "etp", "R", stream),
             Pointwise("permute", "R", stream, permute, grows=1),
             Linear("expert_up", "X", stream, "expert_in", waits="R", copies="E", biased=self.expert_bias),
-            Pointwise("expert_activation", "R", "expert_in", activation, grows=1),
+            Pointwise("expert_activation", "R", "expert_in", activation, grows=1, passes=1.5 if self.gated else 2),
             Linear("expert_down", "X", "expert", stream, waits="R", copies="E", biased=self.expert_bias),
-            Pointwise("unpermute", "R", stream, unpermute, grows=2),
+            Pointwise(
+                "unpermute", "R", stream, unpermute, grows=2, stands="copies" if kernels.holds_copies else "none"
+            ),
             Move("scatter_experts", "etp", "R", stream),
         )
 
@@ -93,5 +96,5 @@ class Experts:
         rows = dense_rows("shared", "shared", "W", self.gated, self.shared_bias, kernels)
         if not self.shared_gate:
             return rows
-        kept = Kernel(moves=3, moves_back=4, keeps=1)  # the shared expert's output, before its gate
+        kept = SHARED_GATE
         return *rows, Linear("shared_gate", "S", "hidden", "one"), Pointwise("gated_shared", "S", "hidden", kept)

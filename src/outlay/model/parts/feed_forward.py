@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
+from .kernels import SCALE
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, norm, whole
-
-SCALED = Kernel(moves=2, moves_back=3, keeps=1)  # the output, before a learned scalar multiplies it
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class FeedForward:
             activation,
             *([norm(frame, kernels, "inner_norm", "T", "ffn")] if self.inner_norm else []),
             *down,
-            *([Pointwise("mlp_scale", "S", "hidden", SCALED, weights="one")] if self.scaled else []),
+            *([Pointwise("mlp_scale", "S", "hidden", SCALE, weights="one")] if self.scaled else []),
         )
 
 
@@ -46,11 +45,13 @@ def dense_rows(
     name: str, width: str, waits: str, gated: bool, bias: bool, kernels: KernelSet, learned: str = "none"
 ) -> tuple[Row, ...]:  # fmt: skip
     """Up, activation, down, between the exchanges of tensor parallelism."""
-    kernel = kernels.gated_activation if gated else kernels.plain_activation
+    kernel, passes = (kernels.gated_activation, 1.5) if gated else (kernels.plain_activation, 2)
     return (
         Move(f"gather_{name}", "tp", "T", "hidden", **GATHER),
-        Linear(f"{name}_up", "T", "hidden", f"{width}_in", waits=waits, biased=bias),
-        Pointwise(f"{name}_activation", "T", f"{width}_in", kernel, weights=learned, grows=int(name == "mlp")),
+        Linear(f"{name}_up", "T", "hidden", f"{width}_in", waits=waits, biased=bias, matrices=2 if gated else 1),
+        Pointwise(
+            f"{name}_activation", "T", f"{width}_in", kernel, weights=learned, grows=int(name == "mlp"), passes=passes
+        ),
         Linear(f"{name}_down", "T", width, "hidden", waits="T", biased=bias),
         Move(f"scatter_{name}", "tp", "T", "hidden", **SCATTER),
     )

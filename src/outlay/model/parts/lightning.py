@@ -6,8 +6,9 @@ from typing import Literal
 from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
+from .kernels import BOTH, SILU
 from .part import Dimensions, Frame, cut, norm
-from .scanning import BOTH, FP32, SILU, exchange, project_in, project_out, sum_statistic
+from .scanning import FP32, exchange, project_in, project_out, sum_statistic
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scan
+from .kernels import CONVOLUTION, GATED_NORM, IN_SCAN, REPEATED
 from .part import Dimension, Dimensions, Frame, cut, norm, whole
 from .scanning import (
-    CONVOLUTION,
     FLOAT,
     FP32,
-    REPEATED,
     convolve,
     exchange,
     project_in,
@@ -22,8 +21,6 @@ from .scanning import (
 )
 
 SAVED_EVERY = 2048  # tokens between the states that the scan of Mamba-1 keeps; source: state-spaces/mamba, its kernel
-IN_SCAN = Kernel(moves=2, moves_back=3)  # the gate, inside the scan's kernel: it reads and writes once more
-GATED_NORM = Kernel(moves=3, moves_back=6, keeps_group=4)  # beside the scan: what it reads waits there
 
 
 @dataclass(frozen=True)

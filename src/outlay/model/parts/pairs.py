@@ -4,8 +4,11 @@ Each pair has a query head for every key/value head. Pairs are cut by heads over
 dealt over ep. Source: JetMoE report (arXiv 2404.07413); transformers, JetMoeMoA.
 """
 
-from ...engines.engine import Kernel, KernelSet
+from dataclasses import replace
+
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
+from .kernels import NOTHING, ROUTER
 
 
 def mixed_inputs(kernels: KernelSet, waits: str) -> tuple[Row, ...]:
@@ -16,8 +19,8 @@ def mixed_inputs(kernels: KernelSet, waits: str) -> tuple[Row, ...]:
     return (
         Linear("kv", "T", "hidden", "kv", waits=waits),
         Linear("pair_router", "T", "hidden", "pairs"),
-        Pointwise("pair_scores", "T", "pairs", Kernel(3, 3, keeps_bytes=kernels.router_keeps_expert)),
-        Pointwise("pair_choices", "C", "one", Kernel(3, 3, keeps_bytes=kernels.router_keeps_choice)),
+        Pointwise("pair_scores", "T", "pairs", replace(ROUTER, keeps_bytes=kernels.router_keeps_expert)),
+        Pointwise("pair_choices", "C", "one", replace(ROUTER, keeps_bytes=kernels.router_keeps_choice)),
         Pointwise("pair_permute", "C", "hidden", kernels.permute),
         Linear("pair_q", "Y", "hidden", "pair", waits="C", copies="pairs"),
     )
@@ -26,9 +29,9 @@ def mixed_inputs(kernels: KernelSet, waits: str) -> tuple[Row, ...]:
 def mixed_output(kernels: KernelSet) -> tuple[Row, ...]:
     """The output projection of each pair, their weighted sum, and one bias for all."""
     permute = kernels.permute
-    unpermute = Kernel(permute.moves, permute.moves_back, keeps=1 if kernels.keeps_expert_output else 0)
+    unpermute = replace(permute, keeps=1 if kernels.keeps_expert_output else 0)
     return (
         Linear("pair_proj", "Y", "pair", "hidden", waits="C", copies="pairs"),
         Pointwise("pair_unpermute", "C", "hidden", unpermute),
-        Pointwise("proj_bias", "S", "hidden", Kernel(0, 0), weights="hidden"),
+        Pointwise("proj_bias", "S", "hidden", NOTHING, weights="hidden"),
     )

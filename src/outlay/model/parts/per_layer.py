@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
+from .kernels import LOOKUP, PRODUCT, SUM_KEPT
 from .part import Dimensions, Frame, cut, norm, whole
-
-LOOKUP = Kernel(moves=2, moves_back=2)
-SUM = Kernel(moves=3, moves_back=2, keeps=1)  # what comes out waits for the layers that read it
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class PerLayerTable:
             Pointwise("inputs_table", "S", "inputs", LOOKUP, weights="inputs_vectors", per="inputs"),
             Linear("inputs_projection", "S", "hidden", "inputs", waits="S"),
             norm(frame, kernels, "inputs_norm", "S", "inputs", weights="inputs_width", groups="inputs_layers"),
-            Pointwise("inputs_sum", "S", "inputs", SUM),
+            Pointwise("inputs_sum", "S", "inputs", SUM_KEPT),
         )
 
 
@@ -54,6 +52,6 @@ class PerLayerInput:
         """Gate, product, projection."""
         return (
             Linear("input_gate", "S", "hidden", "layer_input", waits="S"),
-            Pointwise("input_product", "S", "layer_input", Kernel(moves=3, moves_back=5, keeps=1)),
+            Pointwise("input_product", "S", "layer_input", PRODUCT),
             Linear("input_projection", "S", "layer_input", "hidden", waits="S"),
         )

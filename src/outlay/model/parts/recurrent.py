@@ -7,11 +7,12 @@ input once; no kernel's save list was read.
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Move, Pointwise, Row
 from ..scan import Scan
+from .kernels import BOTH, CHANNEL_MIXES, SILU, TIME_MIXES
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, whole
-from .scanning import BOTH, FLOAT, FP32, SILU, convolve, exchange, project_in, project_out, tail, taps
+from .scanning import FLOAT, FP32, convolve, exchange, project_in, project_out, tail, taps
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,9 @@ class TimeMix:
 
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """Mixed inputs, three projections, the recurrence, out."""
-        mixing = Kernel(moves=4, moves_back=5, keeps=1)
         return (
             Move("gather_scan", "tp", "T", "hidden", **GATHER),
-            Pointwise("time_mixes", "T", "hidden", mixing, weights="hidden", per="mixes"),
+            Pointwise("time_mixes", "T", "hidden", TIME_MIXES, weights="hidden", per="mixes"),
             *(Linear(name, "T", "hidden", "inner", waits="T") for name in ("key", "value", "receptance")),
             *exchange(),
             Scan(
@@ -105,10 +105,9 @@ class ChannelMix:
 
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """Mixed inputs, up, activation, down, and the gate on each rank's own tokens."""
-        mixing = Kernel(moves=3, moves_back=4, keeps=1)
         return (
             Move("gather_mlp", "tp", "T", "hidden", **GATHER),
-            Pointwise("channel_mixes", "T", "hidden", mixing, weights="hidden", per="channel_mixes"),
+            Pointwise("channel_mixes", "T", "hidden", CHANNEL_MIXES, weights="hidden", per="channel_mixes"),
             Linear("mlp_up", "T", "hidden", "ffn", waits="T"),
             Pointwise("mlp_activation", "T", "ffn", kernels.plain_activation),
             Linear("mlp_down", "T", "ffn", "hidden", waits="T"),

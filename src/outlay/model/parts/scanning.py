@@ -10,13 +10,8 @@ from dataclasses import replace
 
 from ...engines.engine import Kernel
 from ..operations import Linear, Move, Pointwise, Row
+from .kernels import CONVOLUTION
 from .part import GATHER, SCATTER, Dimension, Dimensions, whole
-
-CONVOLUTION = Kernel(moves=2, moves_back=3, keeps=1)  # its input waits
-REPEATED = Kernel(moves=2, moves_back=5, keeps=1)  # the same, and the backward pass computes its output again
-BOTH = Kernel(moves=3, moves_back=5, keeps=2)  # a product whose two inputs wait
-SILU = Kernel(moves=2, moves_back=3, keeps=1)
-PRODUCT = Kernel(moves=3, moves_back=5, keeps=1)  # with something that waits elsewhere
 
 FP32 = 2  # values of a 16-bit type that one in fp32 takes
 FLOAT = 4  # B, one value in fp32

@@ -5,8 +5,9 @@ from typing import Literal
 
 from ...engines.engine import KernelSet
 from ..operations import Pointwise, Row
+from .kernels import CONVOLUTION, PRODUCT
 from .part import Dimensions, Frame, cut
-from .scanning import CONVOLUTION, PRODUCT, convolve, exchange, project_in, project_out, tail, taps
+from .scanning import convolve, exchange, project_in, project_out, tail, taps
 
 
 @dataclass(frozen=True)

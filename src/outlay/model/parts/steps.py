@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
+from .kernels import FIXED_SCALE, SCALES
 from .part import Dimensions, Frame, norm, whole
-
-SCALED = Kernel(moves=2, moves_back=4, keeps=1)  # the input of a learned scale
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Scaling:
 
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """One pass over the stream."""
-        return (Pointwise(f"{self.of}_scale", "S", "hidden", SCALED, weights="hidden", per=f"{self.of}_vectors"),)
+        return (Pointwise(f"{self.of}_scale", "S", "hidden", SCALES, weights="hidden", per=f"{self.of}_vectors"),)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Normed:
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """The norm, and the scales of a router's choices."""
         choices = f"{self.of}_choices"
-        scales = Pointwise(f"{self.of}_scales", "S", choices, Kernel(moves=2, moves_back=3), weights=choices)
+        scales = Pointwise(f"{self.of}_scales", "S", choices, FIXED_SCALE, weights=choices)
         return norm(frame, kernels, f"{self.of}_norm"), *((scales,) if self.choices else ())
 
 

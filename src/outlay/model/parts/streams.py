@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
+from .kernels import COLLAPSED, CORRECTED, EXPANDED, MIXING, PREDICTED, SCALE, SCALES, STREAMS_NORM, with_one
 from .part import Dimensions, Frame, norm, whole
-
-STREAMS_NORM = Kernel(moves=1, moves_back=2, keeps=1, keeps_group=4)  # the streams wait once, for all that read them
-MIXING = Kernel(moves=2, moves_back=3, keeps_bytes=4)
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,12 @@ class HyperConnection:
         """Weights and collapse; or the mix and the expansion."""
         one = 1 / self.streams  # of what all streams hold
         if self.step == "expand":
-            kernel = Kernel(moves=2 + one, moves_back=3 + one, keeps=one)
-            return (Pointwise(f"{self.of}_expand", "S", "stream", kernel, work="streams"),)
+            return (Pointwise(f"{self.of}_expand", "S", "stream", with_one(EXPANDED, one), work="streams"),)
         return (
             Pointwise(f"{self.of}_streams_norm", "S", "stream", STREAMS_NORM),
             Linear(f"{self.of}_mixing", "S", "stream", "mixing", biased=True),
             Pointwise(f"{self.of}_mixing_weights", "S", "mixing", MIXING, weights="mixing_scales"),
-            Pointwise(f"{self.of}_collapse", "S", "stream", Kernel(moves=1 + one, moves_back=2 + one)),
+            Pointwise(f"{self.of}_collapse", "S", "stream", with_one(COLLAPSED, one, kept=False)),
         )
 
 
@@ -73,12 +70,11 @@ class AltUp:
             Linear(f"{self.step}_weights", "S", "streams", "stream_pairs" if predicts else "streams", waits="S"),
         )
         if predicts:
-            kernel = Kernel(moves=2, moves_back=3, keeps=1)
-            return *router, Pointwise("predict_streams", "S", "stream", kernel, work="streams")
+            return *router, Pointwise("predict_streams", "S", "stream", PREDICTED, work="streams")
         return (
             *router,
-            Pointwise("correct_streams", "S", "stream", Kernel(moves=2 + one, moves_back=3, keeps=one)),
-            Pointwise("corrected_scale", "S", "hidden", Kernel(moves=2, moves_back=4, keeps=1), weights="hidden"),
+            Pointwise("correct_streams", "S", "stream", with_one(CORRECTED, one, back=False)),
+            Pointwise("corrected_scale", "S", "hidden", SCALES, weights="hidden"),
         )
 
 
@@ -96,9 +92,8 @@ class StreamProjections:
 
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """One matrix of hidden x hidden a stream, and the scaling of what comes out."""
-        scaling = Kernel(moves=2, moves_back=3, keeps=1)
         if self.step == "spread":
             made = Linear("spread_streams", "S", "hidden", "further", waits="S")
         else:
             made = Linear("join_streams", "S", "further", "hidden", waits="S")
-        return made, Pointwise(f"{self.step}_scale", "S", "further", scaling)
+        return made, Pointwise(f"{self.step}_scale", "S", "further", SCALE)

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ...engines.engine import Kernel, KernelSet
+from ...engines.engine import KernelSet
 from ..operations import Linear, Pointwise, Row
+from .kernels import CARRY, CONVOLUTION, NOTHING, SILU
 from .part import Dimensions, Frame, copied, cut, norm, whole
-
-CONVOLUTION = Kernel(moves=2, moves_back=3, keeps=1)
-ACTIVATION = Kernel(moves=2, moves_back=3, keeps=1)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class ConvolvedHeads:
             ),
             Linear("head_convolution", "T", "mixed_taps", "mixed_head", copies="mixed_groups", biased=True),
             Pointwise("mixed_sum", "T", "mixed", CONVOLUTION),
-            Pointwise("key_scales", "T", "key_scales", Kernel(moves=0, moves_back=0), weights="key_scales"),
+            Pointwise("key_scales", "T", "key_scales", NOTHING, weights="key_scales"),
         )  # fmt: skip
 
 
@@ -62,13 +60,13 @@ class RouterNetwork:
 
     def rows(self, frame: Frame, kernels: KernelSet, shared: bool) -> tuple[Row, ...]:
         """Down, carry, norm, two matrices with an activation each."""
-        carry = Pointwise("router_carry", "S", "router_in", Kernel(3, 4, keeps=1), weights="router_in")
+        carry = Pointwise("router_carry", "S", "router_in", CARRY, weights="router_in")
         return (
             Linear("router_down", "S", "hidden", "router_in", biased=True),
             *((carry,) if self.carries else ()),
             norm(frame, kernels, "router_norm", "S", "router_in"),
             Linear("router_1", "S", "router_in", "router_in", waits="S", biased=True),
-            Pointwise("router_activation_1", "S", "router_in", ACTIVATION),
+            Pointwise("router_activation_1", "S", "router_in", SILU),
             Linear("router_2", "S", "router_in", "router_in", waits="S", biased=True),
-            Pointwise("router_activation_2", "S", "router_in", ACTIVATION),
+            Pointwise("router_activation_2", "S", "router_in", SILU),
         )
