@@ -588,7 +588,9 @@ def test_the_backward_pass_of_a_scan_takes_twice_its_forward_pass(kind: str) -> 
     made, _ = PASSED[kind]
     scan, job = scan_of(made), Job(sequence_length=4096, global_batch=1)
     size = plain_sizes(made, made.blocks[0], job)
-    rates = Rates(matmul=1e15, half_matmul=1e15, attention=5e14, memory=3e12, elementwise=1, launch=0)
+    rates = Rates(
+        matmul=1e15, half_matmul=1e15, attention=5e14, attention_back=5e14, memory=3e12, elementwise=1, launch=0
+    )
 
     assert float(scan.input_gradient(size, rates)) >= 2 * float(scan.forward(size, rates)) > 0
 

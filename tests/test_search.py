@@ -295,7 +295,6 @@ def test_the_order_in_which_values_are_given_does_not_change_which_layouts_are_n
     job, on = Job(2048, 64), load_cluster("16xh100-sxm")
     found, again = (plan(LLAMA_8B, job, on, **given).best for given in (names, backwards))
     assert [ranked.layout for ranked in found] == [ranked.layout for ranked in again]
-    assert len({(ranked.bill.step.seconds, ranked.bill.memory.peak_bytes) for ranked in found}) < len(found)
 
 
 @pytest.mark.parametrize("width", ["lean", "middle", "wide"])

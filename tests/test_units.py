@@ -12,16 +12,17 @@ import pytest
 
 import outlay
 from models import DEEPSEEK_V3, loaded
-from outlay.cluster.efficiency import rates
 from outlay.cluster.network import DeepGroup
-from outlay.engines.tables import kernel_set
+from outlay.engines.rates import rates
+from outlay.engines.tables import kernel_set, precision
 from outlay.job import Beside, Packing
 from outlay.layout.sizes import sizes
 from outlay.memory.saved import written_of
 from outlay.model.blocks import rows
 from outlay.model.head import Head
 from outlay.model.modules import checkpoints
-from outlay.model.operations import Attention, Linear, Move, Pointwise, Row
+from outlay.model.moves import Move
+from outlay.model.operations import Attention, Linear, Pointwise, Row
 from outlay.model.policies import Saved
 from outlay.model.quantised import Quantised
 from outlay.model.scan import Scan, Scores
@@ -58,6 +59,7 @@ KERNELS = kernel_set("transformer_engine")
 WORK, MOVES = split_moves(rows(DEEPSEEK_V3, BLOCK, KERNELS))
 HERE = dict(sizes(DEEPSEEK_V3, BLOCK, AT.case.job, AT.case.layout, AT.case.engine, KERNELS)) | {
     "value": quantity(2, "B"), "byte": quantity(1, "B"), "multiply_add": quantity(2, "FLOP"),
+    **dict.fromkeys(("router_wait", "host_floor", "host_floor_back"), quantity(1e-3, "s")),
 }  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 case = dressed(AT.case)
 vars(case)["workspaces"] = dressed(AT.case.workspaces)  # looked up in a table, where figures have no units
-SPEED = dressed(rates(AT.case.cluster.accelerator, "bf16", 0, 1))
+SPEED = dressed(rates(AT.case.cluster.accelerator, precision("bf16"), KERNELS, AT.case.recipe))
 ROWS = dressed(WORK)
 STAGES = dressed(AT.stages)
 AGAIN = tuple(map(dressed, checkpoints(rows(DEEPSEEK_V3, BLOCK, KERNELS), ("core_attn", "layernorm", "moe"), KERNELS)))
@@ -122,7 +124,10 @@ OWNERS: dict[str, Any] = {
     "Quantised": dressed(PACKED), "Head": dressed(Head("head", "T", "hidden", "vocab")),
     "Saved": Saved("q", "T", "q"), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
 }  # fmt: skip
-OWN = {"outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8}}
+OWN: dict[str, dict[str, Any]] = {
+    "outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8},
+    "outlay.layer": {"again": ROWS, "work": ROWS},
+}  # fmt: skip
 
 
 def examples(formula: Callable[..., Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from .bill import Loaded, case_of, countable, load
 from .cluster.accelerator import Cluster
-from .cluster.efficiency import counted_rate, rates
+from .cluster.efficiency import counted_rate
 from .derivation import Step, explain
 from .engines.engine import Engine
-from .engines.tables import kernel_set
+from .engines.rates import rates
+from .engines.tables import kernel_set, precision
 from .errors import Fault, InputError, nearest, quoted
 from .formula import total, where
 from .items import busiest_stage, slowest_stage
@@ -191,7 +192,7 @@ def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
 
 def _speed(loaded: Loaded) -> tuple[Any, ...]:
     kernels = kernel_set(loaded.case.engine.kernels)
-    speed = rates(loaded.case.cluster.accelerator, loaded.case.job.number, kernels.attention_share, kernels.elementwise)
+    speed = rates(loaded.case.cluster.accelerator, precision(loaded.case.job.precision), kernels, loaded.case.recipe)
     return *_rows(loaded), speed
 
 

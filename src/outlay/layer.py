@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .cluster.accelerator import Cluster
-from .cluster.efficiency import Rates, rates
+from .cluster.efficiency import Rates
 from .engines.engine import Engine, KernelSet
+from .engines.rates import rates
 from .engines.recipe import Recipe
-from .engines.tables import kernel_set
-from .formula import maximum
+from .engines.tables import kernel_set, precision
+from .formula import maximum, where
 from .job import Job, dequantised_of, recipe_of
 from .layout.axes import Layout
 from .layout.sizes import sizes
@@ -20,7 +21,9 @@ from .model.blocks import embedding_rows, head_rows, rows
 from .model.gradients import most_standing
 from .model.model import Model
 from .model.modules import Checkpoint, checkpoints
-from .model.operations import Attention, Linear, Move, Pointwise, Row, Sizes
+from .model.moves import Move
+from .model.operations import Attention, Linear, Pointwise, Row, Sizes
+from .model.parts.experts import ROUTED
 from .model.quantised import Quantised
 from .model.trained import differentiated, trained_rows
 from .model.weights import Shapes, distinct_shapes
@@ -136,6 +139,29 @@ def entry_bytes(here: Sizes) -> Bytes:
     return here["value"] * here["S"] * here["stream"]
 
 
+def layer_forward(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
+    """Forward pass of one layer: its kernels and waits; with experts, what the host takes if it is more."""
+    kernels: Seconds = sum_forward(rows, here, speed) + here["router_wait"]
+    return maximum(kernels=kernels, host=here["host_floor"])
+
+
+def again_forward(again: tuple[Row, ...], work: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
+    """Forward pass of the rows that run again; with the router among them, all that the host takes comes again."""
+    host: Seconds = layer_forward(work, here, speed) - sum_forward(work, here, speed)
+    return sum_forward(again, here, speed) + where(routes(again), host, 0)
+
+
+def routes(rows: tuple[Row, ...]) -> bool:
+    """Whether the router is among some rows."""
+    return any(row.name == ROUTED for row in rows)
+
+
+def layer_input_gradient(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
+    """Gradients of the inputs of one layer; with experts, what the host takes less the weights' gradients."""
+    kernels: Seconds = sum_input_gradient(rows, here, speed) + here["router_wait"]
+    return maximum(kernels=kernels, host=here["host_floor_back"] - sum_weight_gradient(rows, here, speed))
+
+
 def _exchange(moves: tuple[Move, ...], again: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
     back = passed_back(moves)
     return Exchange(
@@ -216,9 +242,9 @@ def layer_costs(
         backward=most_standing(back, here) - kept if by_block else sum_backward_workspace(back, here),
         dequantised=largest_dequantised(packed, here),
         differentiated=len(back) > 0,
-        forward=sum_forward(work, here, speed),
-        modules_forward=sum_forward(again, here, speed),
-        input_gradient=sum_input_gradient(back, here, speed),
+        forward=layer_forward(work, here, speed),
+        modules_forward=again_forward(again, work, here, speed),
+        input_gradient=layer_input_gradient(back, here, speed),
         weight_gradient=sum_weight_gradient(back, here, speed),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
         context_backward=context_backward(passed_back(moves["cp"]), core, here, speed, cluster),
@@ -255,7 +281,7 @@ def inventory(model: Model, job: Job, kernels: KernelSet) -> dict[str, tuple[Row
 def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine) -> ModelCosts:
     """Walk the rows of every kind once. The only call that does."""
     kernels, recipe = kernel_set(engine.kernels), recipe_of(job, engine, cluster.accelerator)
-    speed = rates(cluster.accelerator, job.number, kernels.attention_share, kernels.elementwise)
+    speed = rates(cluster.accelerator, precision(job.precision), kernels, recipe)
     heres = [sizes(model, block, job, layout, engine, kernels) for block in (*model.blocks, *model.ends)]
     found = inventory(model, job, kernels)
     again = [*(checkpoints(found[block.name], layout.recompute_modules, kernels) for block in model.blocks), (), ()]

@@ -7,7 +7,8 @@ from .cluster.efficiency import Rates
 from .engines.recipe import Moments
 from .formula import each, maximum, total
 from .model.modules import Checkpoint
-from .model.operations import Linear, Move, Pointwise, Row, Sizes
+from .model.moves import Move
+from .model.operations import Linear, Pointwise, Row, Sizes
 from .model.policies import Saved
 from .model.quantised import Quantised
 from .model.weights import (

@@ -40,7 +40,7 @@ class Parameters:
     components: tuple[Component, ...]
 
 
-NO_TIME = Rates(1, 1, 1, 1, 0, 0)  # where only bytes are asked for
+NO_TIME = Rates(1, 1, 1, 1, 1, 0, 0)  # where only bytes are asked for
 ALIKE: dict[str, Any] = {"expert_imbalance": 1, "expert_capacity": 0, "pad_to_capacity": False}  # every token, once
 PLAIN = Job(sequence_length=1, global_batch=1, precision="bf16")
 

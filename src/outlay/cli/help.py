@@ -24,7 +24,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     "layout": (),
     "schedule, recompute, overlap, offload": (
         "micro_batch", "schedule", "recompute", "recompute_modules", "recompute_layers",
-        "recompute_group", "loss_chunks", "split", "overlap_tp", "overlap_dp",
+        "recompute_group", "loss_chunks", "split", "overlap_tp", "overlap_ep", "overlap_dp", "graphs",
         "offload_optimizer", "offload_parameters", "offload_activations",
     ),
     "output": (),

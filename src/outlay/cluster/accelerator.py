@@ -1,6 +1,7 @@
 """The accelerator, the links between accelerators, and the cluster: frozen figures, in SI units."""
 
 from dataclasses import dataclass
+from math import log2
 
 from ..quantities import PlainBandwidth, PlainBytes, PlainFlopRate, PlainSeconds, PlainShare
 
@@ -25,10 +26,17 @@ class Accelerator:
     context_bytes: PlainBytes  # taken by the driver's context before a framework starts
     memory_bandwidth: PlainBandwidth  # B/s
     host_bandwidth: PlainBandwidth  # one direction, to host memory
-    matmul_share: PlainShare  # of the matrix rate, on large shapes
-    attention_share: PlainShare  # of the matrix rate, fused attention
+    matmul_share: PlainShare  # of the matrix rate in 16 bit (and fp32), on large shapes
+    fp8_share: PlainShare  # the same in 8 bit
+    mxfp8_share: PlainShare  # in 8 bit with a scale a block
+    fp4_share: PlainShare  # in 4 bit
+    matmul_depth: float  # values of the inner dimension that filling the matrix units costs, in 16 bit
+    fp8_depth: float  # the same in 8 and 4 bit
+    attention_share: PlainShare  # of the matrix rate, fused attention forward on a full device
+    attention_back_share: PlainShare  # the same backward
     memory_share: PlainShare  # of memory bandwidth, kernels bound by memory
     launch_seconds: PlainSeconds  # the accelerator's own gap between two kernels
+    multiprocessors: float  # that share the work of a kernel; 0 where it is not known
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,11 @@ class Cluster:
     notes: tuple[str, ...] = ()  # what was taken from elsewhere, and is said in every answer
     host_bytes: PlainBytes | None = None  # host memory, an accelerator's part of its node; None where nobody says it
     storage_bandwidth: PlainBandwidth | None = None  # of the storage that checkpoints go to, for all ranks together
+
+    @property
+    def doublings(self) -> float:
+        """How often one node of eight doubles to make the cluster."""
+        return log2(max(1.0, self.ranks / 8))
 
     @property
     def top(self) -> Link:

@@ -136,16 +136,27 @@ def gather_time(buffer: Bytes, group: Group) -> Seconds:
     return where((group.ranks > 1) & (buffer > 0), buffer * group.pace + group.latency, 0)
 
 
-def all_to_all_time(buffer: Bytes, group: Group) -> Seconds:
+def copies_share(domains: Count, fan_out: Count) -> Share:
+    """Domains that the k copies of a token reach, over k, where they are drawn alike: D (1 - (1 - 1/D)^k) / k.
+
+    A dispatcher that sends one copy to each domain, and copies inside, sends so much less. Source: DeepEP; the
+    occupancy of D boxes.
+    """
+    missed: Share = 1 - 1 / domains
+    return where(fan_out > 0, divide(domains * (1 - missed**fan_out), fan_out), 1)
+
+
+def all_to_all_time(buffer: Bytes, group: Group, fan_out: Count = 0) -> Seconds:
     """Every rank keeps 1/n of what it holds and sends the rest, at the same time on every level.
 
     Where NICs stand on rails of their own, what leaves for another rail first goes to that rail's accelerator inside
-    the domain. Source: NCCL's PXN.
+    the domain. Source: NCCL's PXN. Where a token's copies share the way between domains, `fan_out` is how many it has.
     """
     near: Bytes = buffer * (group.near - 1) / group.ranks
-    far: Bytes = buffer * (group.ranks - group.near) / group.ranks
+    every: Bytes = buffer * (group.ranks - group.near) / group.ranks
+    far: Bytes = every * copies_share(group.far, fan_out)
     beyond: Bytes = buffer * (group.ranks - group.leaf) / group.ranks
-    turned: Bytes = far * (1 - 1 / minimum(group.cluster.rails, group.near))
+    turned: Bytes = every * (1 - 1 / minimum(group.cluster.rails, group.near))
     inside: Seconds = (near + turned) / (group.fan * group.cluster.inside.bandwidth * group.cluster.inside.share)
     outside: Seconds = far / (group.cluster.outside.bandwidth * group.cluster.outside.share)
     spine: Seconds = beyond / (group.cluster.top.bandwidth * group.cluster.top.share)

@@ -42,14 +42,26 @@ class KernelSet:
     dropped_scores_keep: PlainBytes  # a score, more where attention has dropout
     scores_move: PlainBytes  # read and written, a score, forward
     scores_move_back: PlainBytes  # read and written, a score, backward
-    attention_share: PlainShare  # of the matrix rate; 0 = what the accelerator's fused kernel reaches
+    attention_shares: tuple[tuple[str, float, float], ...]  # of the matrix rate, by the begin of an accelerator's name
+    attention_fill: float  # blocks of attention a multiprocessor, with which half of the device is busy
+    grouped_rows: float  # rows an expert with which a grouped multiply reaches half its rate
+    grouped_rows_back: float  # the same of the weights' gradient
     keeps_gathered: bool  # under sp, gathered inputs wait for the backward pass; else they are gathered again
     keeps_expert_output: bool  # each routed copy of an expert's output waits to be weighted
     holds_copies: bool  # routed copies on both sides of both exchanges stand until a layer's output is combined
     router_keeps_expert: PlainBytes  # a token and expert
     router_keeps_choice: PlainBytes  # a token and chosen expert
     elementwise: float  # time of memory-bound kernels over their bytes at full rate
+    misaligned_core: float  # time of the core where a head is not a multiple of 8 values wide, over that of one that is
+    ring_attention: float  # time of the core in the pieces of a ring, over that of the core in one
+    ring_output: Kernel  # what corrects a value of its output, for each piece of the ring
     source: str
+
+    def attention_on(self, accelerator: str) -> tuple[float, float]:
+        """What its own attention core reaches on an accelerator, forward and backward; 0 where it takes the usual."""
+        found = (shares for begin, *shares in self.attention_shares if accelerator.startswith(begin))
+        forward, back = next(found, (0.0, 0.0))
+        return forward, back
 
 
 @dataclass(frozen=True)
@@ -131,5 +143,11 @@ class Engine:
     saves_shared_from: int  # ZeRO stage from which ranks with the same state share the writing; 4: the first writes it
     loads_whole: tuple[str, ...]  # who holds a whole model on a host as it loads, by ZeRO stage: rank, node, job, none
     moves_whole: bool  # under ZeRO-3 a model that was not made in parts is moved whole to each accelerator
+    ep_hidden: PlainShare  # share of the exchange between experts that overlap_ep hides
+    router_seconds: PlainSeconds  # a layer with experts and direction: choices, and their bookkeeping
+    expert_floor_seconds: PlainSeconds  # least forward time of such a layer, which the host launches kernel by kernel
+    expert_floor_partial: PlainShare  # of that, where parts of the layer are CUDA graphs
+    wire_accesses: float  # bytes of device memory that a byte of data-parallel exchange costs the kernels beside it
+    straggler_share: PlainShare  # of the work, that a step waits longer a doubling of its nodes
     time_band: PlainShare  # share of a step's time, up and down
     source: str

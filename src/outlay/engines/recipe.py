@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ..quantities import PlainBytes
+from ..quantities import PlainBytes, PlainSeconds
 
 # Bytes of a value. `remainder` is the half of an fp32 master that its bf16 weight does not hold.
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "remainder": 2, "none": 0}
@@ -60,6 +60,14 @@ class Precision:
     output_again: PlainBytes = 0  # of attention's output, which waits in 16 bit, saved once more
     gathers: PlainBytes = 0  # of a weight that is gathered quantised; 0: it cannot be
     note: str = ""
+    share: str = "matmul_share"  # the accelerator's field of what its multiplies reach
+    cast_bytes: PlainBytes = 0  # moved to quantise a value
+    cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
+
+    @property
+    def quantises(self) -> bool:
+        """Whether what goes into a multiply is quantised first."""
+        return self.cast_bytes > 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def _names(kind: str) -> tuple[str, ...]:
 
 def _value(fact: Any) -> Any:
     value = fact["value"] if isinstance(fact, dict) and "value" in fact else fact
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 def _known(kind: str, name: str, code: str) -> dict[str, Any]:

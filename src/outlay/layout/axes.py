@@ -22,6 +22,7 @@ SCHEDULES = Literal[
 
 NOT_VARIED = {  # in a grid
     "recompute_modules": (), "recompute_group": 1, "loss_chunks": 1, "gather_unit": "layer", "keep_gathered": AUTO,
+    "overlap_ep": False, "graphs": "none",
 }  # fmt: skip
 
 
@@ -49,8 +50,8 @@ class Layout:
     "expert parallel: experts are dealt over so many ranks"
     etp: Degree = AUTO
     "tensor parallel inside an expert"
-    moe_dispatch: Literal["all_to_all", "all_gather"] = AUTO
-    "how tokens reach their experts"
+    moe_dispatch: Literal["all_to_all", "all_gather", "deduplicated"] = AUTO
+    "how tokens reach their experts; deduplicated: one copy to each node, as DeepEP does"
     dp_replicate: Degree = AUTO
     "data parallel: groups of ranks that hold copies of the sharded state"
     dp_shard: Degree = AUTO
@@ -79,6 +80,10 @@ class Layout:
     "layers of each stage, in order; default: equal"
     overlap_tp: bool = AUTO
     "hide tensor-parallel exchange under chunks of the matrix multiplies"
+    overlap_ep: bool = AUTO
+    "hide the exchange between experts under compute"
+    graphs: Literal["none", "partial", "full"] = AUTO
+    "what is captured in CUDA graphs: parts of a layer, or the whole step"
     overlap_dp: bool = AUTO
     "hide data-parallel exchange under compute"
     offload_optimizer: Share0to1 = AUTO
@@ -155,6 +160,6 @@ ALONE = Layout(
     tp=1, sp=False, keep_gathered=AUTO, cp=1, cp_kind="ring", pp=1, vpp=1, ep=1, etp=1, moe_dispatch="all_to_all",
     dp_replicate=1, dp_shard=1, zero=0, gather_unit="layer", accumulate_whole=False, micro_batch=1, schedule="1f1b",
     recompute="none", recompute_modules=(), recompute_layers=0, recompute_group=1, loss_chunks=1, split=(),
-    overlap_tp=False, overlap_dp=False,
+    overlap_tp=False, overlap_ep=False, graphs="none", overlap_dp=False,
     offload_optimizer=0.0, offload_parameters=0.0, offload_activations=0.0,
 )  # fmt: skip

@@ -75,6 +75,8 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
         "loss_chunks": 1,
         "split": (),
         "overlap_tp": False,
+        "overlap_ep": False,
+        "graphs": "none",
         "overlap_dp": True,
         "offload_optimizer": 0.0,
         "offload_parameters": 0.0,
@@ -94,6 +96,8 @@ def _said(name: str, value: Any, layout: Layout, experts: bool) -> str:
         "vpp": value > 1 if name == "vpp" else False,
         "cp_kind": (layout.cp or 1) > 1,
         "moe_dispatch": (layout.ep or 1) > 1,
+        "graphs": experts,
+        "overlap_ep": experts and (layout.ep or 1) > 1,
         "etp": experts and (layout.tp or 1) > 1,
         "ep": experts,
         "overlap_dp": True,
@@ -112,7 +116,9 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     missing = {f.name: defaults[f.name] for f in fields(Layout) if getattr(layout, f.name) is AUTO}
     experts = model.experts > 0
     said = (_said(name, value, layout, experts) for name, value in missing.items())
-    idle = ("sp without tp changes nothing (--sp)",) if layout.sp and (layout.tp or 1) == 1 else ()
+    idle: tuple[str, ...] = ("sp without tp changes nothing (--sp)",) if layout.sp and (layout.tp or 1) == 1 else ()
+    if (layout.graphs or "none") != "none" and not (experts and engine.expert_floor_seconds):
+        idle += ("graphs change nothing here: what launches cost is inside the rates of kernels (--graphs)",)
     again = missing.get("recompute_modules", layout.recompute_modules)  # a list where it comes from JSON
     return replace(layout, **(missing | {"recompute_modules": tuple(again)})), (*(text for text in said if text), *idle)
 

@@ -95,12 +95,14 @@ def _compressed_sizes(at: CompressedAttention, job: Job, here: dict[str, Count])
     }  # fmt: skip
 
 
-def _attention_sizes(at: Attention, job: Job, layout: Layout, here: dict[str, Count]) -> dict[str, Count]:
+def _attention_sizes(
+    at: Attention, job: Job, layout: Layout, here: dict[str, Count], kernels: KernelSet
+) -> dict[str, Count]:  # fmt: skip
     """What an attention core sees, and what context parallelism exchanges for it."""
     sequence = minimum(minimum(at.chunk or job.sequence_length, job.document), job.sequence_length)
     window = at.window or at.selected
     full = minimum(window or sequence, sequence)
-    swapped = layout.cp_kind == "ulysses"
+    swapped, ring = layout.cp_kind == "ulysses", layout.cp_kind == "ring"
     counts_seen = job.attention_flops == "causal"
     keys, every = mean_keys(sequence, window), mean_keys(minimum(job.document, job.sequence_length), 0)
     k, v = here["k"], here["v"]
@@ -112,7 +114,23 @@ def _attention_sizes(at: Attention, job: Job, layout: Layout, here: dict[str, Co
         "Y": divide(copies, at.experts),
         "ring_kv": where(swapped, 0, k + v), "swap": where(swapped, here["q"] + k + v + here["o"], 0),
         "swapped_output": where(swapped & (layout.cp > 1), here["o"], 0),
-        "hides": where(layout.cp_kind == "ring", 1, 0),
+        "hides": where(ring, 1, 0),
+        "in_ring": where(ring & (layout.cp > 1), kernels.ring_attention, 1),
+        "ring_output": where(ring & (layout.cp > 1), here["o"] * layout.cp, 0),
+    }  # fmt: skip
+
+
+BACK = 1.2  # launches of a backward pass over those of a forward pass, in time
+
+
+def _waits(layout: Layout, engine: Engine, experts: Count) -> dict[str, Count]:
+    """What a layer with experts waits for: the router's choices, and the host, which reads how many tokens each expert
+    of a rank has before it launches their multiplies. A whole step in one CUDA graph has neither."""
+    whole = where(layout.graphs == "full", 0, 1)
+    part = where(layout.graphs == "partial", engine.expert_floor_partial, whole)
+    floor = where(experts > 1, part * engine.expert_floor_seconds, 0)
+    return {
+        "router_wait": whole * engine.router_seconds, "host_floor": floor, "host_floor_back": BACK * floor,
     }  # fmt: skip
 
 
@@ -138,6 +156,7 @@ def _expert_sizes(
     gathers = layout.moe_dispatch == "all_gather"
     stream = part.latent_width or hidden
     return {
+        "fan_out": where(layout.moe_dispatch == "deduplicated", part.active, 0),
         "choices": chosen, "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
         "exchanged": where(gathers, 0, stream), "gathered": where(gathers, stream, 0),
         "copies": where(gathers, 0, 2 * (dispatched + routed)) + (scattered if part.shared_width else 0),
@@ -145,17 +164,18 @@ def _expert_sizes(
 
 
 def _part_sizes(
-    block: Block, model: Model, job: Job, layout: Layout, engine: Engine, scattered: Tokens
+    block: Block, model: Model, job: Job, layout: Layout, engine: Engine, scattered: Tokens, kernels: KernelSet
 ) -> dict[str, Count]:  # fmt: skip
     dealers: Count = where(deals_scan(layout, engine), layout.cp, 1)
     dimensions = [named for part in block.parts for named in part.dimensions().items()]
     here = {name: on_rank(pieces, layout, dealers) for name, pieces in dimensions}
     if block.attention:
-        here |= _attention_sizes(block.attention, job, layout, here)
+        here |= _attention_sizes(block.attention, job, layout, here, kernels)
     if block.compressed:
         here |= _compressed_sizes(block.compressed, job, here)
     if block.experts:
         here |= _expert_sizes(block.experts, job, layout, scattered, model.hidden, here["E"])
+        here |= _waits(layout, engine, here["E"])
     return here
 
 
@@ -178,6 +198,8 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
         "hidden": model.hidden, "pair": 2 * model.hidden, "stream": model.streams * model.hidden,
         "positions": model.positions, "extra": model.extra_parameters,
         "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
-        "table": model.embedding_width or model.hidden, "hides": 0,
-        **_exchange_sizes(layout, engine, kernels), **_part_sizes(block, model, job, layout, engine, scattered),
+        "table": model.embedding_width or model.hidden, "hides": 0, "in_ring": 1, "ring_output": 0,
+        "router_wait": 0, "host_floor": 0, "host_floor_back": 0,
+        **_exchange_sizes(layout, engine, kernels),
+        **_part_sizes(block, model, job, layout, engine, scattered, kernels),
     }  # fmt: skip

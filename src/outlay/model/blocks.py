@@ -8,7 +8,8 @@ from itertools import chain, count
 from ..engines.engine import KernelSet
 from .head import Head
 from .model import Block, Model, Sublayer
-from .operations import Attention, Linear, Move, Pointwise, Row
+from .moves import Move
+from .operations import Attention, Linear, Pointwise, Row
 from .parts.kernels import LOOKUP, NOTHING, POSITIONS
 from .parts.part import GATHER, SCATTER, norm
 from .scan import Scan

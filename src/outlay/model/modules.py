@@ -14,7 +14,8 @@ from ..engines.engine import Engine, KernelSet
 from ..engines.tables import kernel_set
 from .blocks import rows as rows_of
 from .model import Model
-from .operations import Linear, Move, Row
+from .moves import Move
+from .operations import Linear, Row
 from .policies import POLICIES, Saved, has_policies, policy
 from .reads import is_silent, sources
 

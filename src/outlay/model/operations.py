@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..cluster.accelerator import Cluster
-from ..cluster.efficiency import Rates, attention_time, matmul_time, memory_time
-from ..cluster.network import Group, all_to_all_time, gather_time, group, sent_bytes
+from ..cluster.efficiency import Rates, attention_time, cast_time, matmul_time, memory_time, small_waste
 from ..engines.engine import Kernel
 from ..formula import minimum, where
-from ..quantities import Bytes, Count, Flops, Params, PlainBytes, Real, Seconds
+from ..quantities import Bytes, Count, FlopRate, Flops, Params, PlainBytes, Real, Seconds, Share
 
 Sizes: TypeAlias = Mapping[str, Real]
+
+BLOCK = 128  # queries in a block of a fused attention core
 
 
 @dataclass(frozen=True)
@@ -118,23 +118,38 @@ class Linear(Row):
         inputs: Count = here[self.tokens] * (here[self.ins] + here[self.outs])
         return here["value"] * here[self.copies] * (inputs + here[self.ins] * here[self.outs])
 
+    def accumulated(self, here: Sizes, rates: Rates) -> Bytes:
+        """Bytes of both inputs of the weights' gradient, and of the gradient that it is added to."""
+        inputs: Count = here[self.tokens] * (here[self.ins] + here[self.outs])
+        gradient: Bytes = rates.accumulated * here[self.ins] * here[self.outs]
+        return here[self.copies] * (here["value"] * inputs + gradient)
+
+    def timed(self, here: Sizes, rates: Rates, inner: Count, half: Count, moved: Bytes) -> Seconds:
+        """One of the three multiplies, by its inner dimension; `half`: rows that reach half the rate where grouped."""
+        rate: FlopRate = where(self.half, rates.half_matmul, rates.matmul)
+        depth: Count = where(self.half, rates.half_depth, rates.depth)
+        waste: Share = small_waste(depth, inner, where(self.copies == "E", half, 0), here[self.tokens])
+        return matmul_time(self.flops(here), moved, rate, waste, here[self.copies], rates)
+
+    def quantised(self, here: Sizes, rates: Rates, width: Count) -> Seconds:
+        """Quantising what goes into a multiply, where it does not stay in 16 bit."""
+        return where(self.half, 0, cast_time(here[self.copies] * here[self.tokens] * width, rates))
+
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """y = x W."""
-        return matmul_time(
-            self.flops(here),
-            self.moved(here),
-            where(self.half, rates.half_matmul, rates.matmul),
-            here[self.copies],
-            rates,
-        )
+        multiply: Seconds = self.timed(here, rates, here[self.ins], rates.grouped_rows, self.moved(here))
+        return multiply + self.quantised(here, rates, here[self.ins])
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dx = dy W': the same three sizes, permuted."""
-        return self.forward(here, rates)
+        multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
+        return multiply + self.quantised(here, rates, here[self.outs])
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen."""
-        return where(self.trained, self.forward(here, rates), 0)
+        """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
+        moved: Bytes = self.accumulated(here, rates)
+        multiply: Seconds = self.timed(here, rates, here[self.tokens], rates.grouped_rows_back, moved)
+        return where(self.trained, multiply, 0)
 
 
 @dataclass(frozen=True)
@@ -209,6 +224,7 @@ class Attention(Row):
     scores_move_back: PlainBytes
     statistic: PlainBytes = 4  # B a token and head: the fp32 log-sum-exp
     sinks: bool = False
+    slowed: float = 1  # time over that of heads whose width suits the kernel
     back: float = 2.5  # FLOPs of the backward pass over those of the forward pass: five products for two
 
     def parameters(self, here: Sizes) -> Params:
@@ -245,56 +261,19 @@ class Attention(Row):
         keys: Count = where(self.fused, here["keys"], here["span"])
         return here["multiply_add"] * here["T"] * keys * (here["q"] + here["o"])
 
+    def blocks(self, here: Sizes) -> Count:
+        """Blocks of queries, a head each, that a fused core deals over the device."""
+        return here["T"] * here["heads"] / BLOCK
+
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """Two products, and the scores' traffic."""
-        return attention_time(self.work(here), self.scores_move * self.scores(here), rates)
+        traffic: Bytes = self.scores_move * self.scores(here)
+        once: Seconds = attention_time(self.work(here), traffic, rates.attention, self.blocks(here), rates)
+        return self.slowed * here["in_ring"] * once
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """Five products (four where the scores were kept), and the scores' traffic."""
-        back: Count = where(self.fused, self.back, 2)
-        return attention_time(back * self.work(here), self.scores_move_back * self.scores(here), rates)
-
-
-@dataclass(frozen=True)
-class Move(Row):
-    """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter) or `all_to_all`.
-
-    `times` and `times_back` name how many such passes forward and backward make; an all-reduce is two.
-    """
-
-    axis: str
-    tokens: str
-    width: str
-    kind: str = "gather"
-    times: str = "one"
-    times_back: str = "one"
-
-    def group(self, here: Sizes, cluster: Cluster) -> Group:
-        """The ranks of the axis."""
-        return group(here[self.axis], here[self.axis + "_stride"], cluster)
-
-    def buffer(self, here: Sizes) -> Bytes:
-        """The whole tensor that is gathered, scattered or exchanged."""
-        return here["value"] * here[self.tokens] * here[self.width]
-
-    def sent_forward(self, here: Sizes) -> Bytes:
-        """Bytes this rank sends in the forward pass."""
-        return here[self.times] * sent_bytes(self.buffer(here), here[self.axis])
-
-    def sent_backward(self, here: Sizes) -> Bytes:
-        """Bytes this rank sends in the backward pass."""
-        return here[self.times_back] * sent_bytes(self.buffer(here), here[self.axis])
-
-    def one_pass(self, here: Sizes, cluster: Cluster) -> Seconds:
-        """One pass."""
-        gathered: Seconds = gather_time(self.buffer(here), self.group(here, cluster))
-        exchanged: Seconds = all_to_all_time(self.buffer(here), self.group(here, cluster))
-        return where(self.kind == "all_to_all", exchanged, gathered)
-
-    def time_forward(self, here: Sizes, cluster: Cluster) -> Seconds:
-        """All passes of the forward pass."""
-        return here[self.times] * self.one_pass(here, cluster)
-
-    def time_backward(self, here: Sizes, cluster: Cluster) -> Seconds:
-        """All passes of the backward pass."""
-        return here[self.times_back] * self.one_pass(here, cluster)
+        work: Flops = where(self.fused, self.back, 2) * self.work(here)
+        traffic: Bytes = self.scores_move_back * self.scores(here)
+        once: Seconds = attention_time(work, traffic, rates.attention_back, self.blocks(here), rates)
+        return self.slowed * here["in_ring"] * once

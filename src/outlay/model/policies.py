@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from ..engines.engine import KernelSet
 from ..quantities import Bytes
-from .operations import Attention, Linear, Move, Pointwise, Row, Sizes
+from .moves import Move
+from .operations import Attention, Linear, Pointwise, Row, Sizes
 from .reads import INPUT, sources
 
 POLICIES = {"all_but_matrices": 1, "all_but_other_matrices": 2}  # the first matrix of each so many is saved

@@ -28,6 +28,11 @@ class Quantised(Linear):
         multiplied: Seconds = Linear.forward(self, here, rates)
         return multiplied + self.dequantised(here, rates)
 
+    def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
+        """Dequantised once more."""
+        multiplied: Seconds = Linear.input_gradient(self, here, rates)
+        return multiplied + self.dequantised(here, rates)
+
     def one_dequantised(self, here: Sizes) -> Bytes:
         """The matrix that stands dequantised while it is multiplied."""
         return here["value"] * here[self.ins] * here[self.largest]

@@ -73,9 +73,9 @@ class Scores(Row):
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """The products, at the rate of the attention core."""
         inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
-        return attention_time(self.work(here), inputs, rates)
+        return attention_time(self.work(here), inputs, rates.attention, 1e9, rates)
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """Twice the products: of queries and of keys."""
         inputs: Bytes = here["value"] * here[self.tokens] * here[self.width]
-        return attention_time(2 * self.work(here), 2 * inputs, rates)
+        return attention_time(2 * self.work(here), 2 * inputs, rates.attention_back, 1e9, rates)

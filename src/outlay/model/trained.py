@@ -16,7 +16,8 @@ from typing import Literal
 
 from .blocks import apart
 from .model import Block
-from .operations import Attention, Linear, Move, Pointwise, Row
+from .moves import Move
+from .operations import Attention, Linear, Pointwise, Row
 from .parts.kernels import SCALE
 from .quantised import Quantised
 
@@ -215,13 +216,16 @@ class _Walk:
         yield from self.adapters(row, chosen, "none" if core else waits)
 
     def adapters(self, row: Linear, pieces: list[Piece], waits: str) -> Iterator[Row]:
-        """A, the sum of its values where its input is cut, B, and a magnitude. The first A keeps the input."""
+        """A, the sum of its values where its input is cut, B, and a magnitude. The first A keeps the input.
+
+        They stay in 16 bit: Megatron-Bridge, peft/utils.py, ParallelLinearAdapter is of Megatron-Core's own linears.
+        """
         held = "R" if row.copies == "E" else row.tokens
         for place, (name, piece) in enumerate(pieces):
             outs, kept = piece or row.outs, waits if place == 0 else "none"
-            yield Linear(f"{name}_a", row.tokens, row.ins, RANK, waits=kept, copies=row.copies)
+            yield Linear(f"{name}_a", row.tokens, row.ins, RANK, waits=kept, copies=row.copies, half=True)
             if row.ins in self.cuts:
                 yield Move(f"sum_{name}_a", self.cuts[row.ins], held, RANK, times="two", times_back="none")
-            yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies)
+            yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies, half=True)
             if self.how.adapter == "dora":
                 yield Pointwise(f"{name}_magnitude", held, outs, SCALE, weights=outs, per=row.copies)

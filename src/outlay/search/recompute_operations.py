@@ -11,7 +11,9 @@ from ..layer import LayerCosts
 from ..layout.case import Case
 from ..memory.ways import Operation
 from ..model.modules import MODULES, places
-from ..model.operations import Attention, Linear, Move, Row, Sizes
+from ..model.moves import Move
+from ..model.operations import Attention, Linear, Row, Sizes
+from ..model.parts.experts import ROUTED
 from ..model.reads import INPUT, sources
 from ..model.weights import input_spared
 
@@ -84,14 +86,18 @@ def layer_of(
 def _timed(
     costs: LayerCosts, rows: Sequence[Row], here: Sizes, case: Case, speed: Rates, kernels: KernelSet
 ) -> Iterator[Timed]:
-    """The kernels, each with its exchanges: before it, or behind it."""
-    shown = float(where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1))
+    """The kernels, each with its exchanges: before it, or behind it. What the host takes stands at the router."""
+    shown = {
+        "tp": float(where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)),
+        "ep": float(where(case.layout.overlap_ep, 1 - case.engine.ep_hidden, 1)),
+    }
+    host = float(costs.forward) - sum(float(row.forward(here, speed)) for row in rows if not isinstance(row, Move))
     waiting, found = 0.0, list[Timed]()
     ring = float(costs.context_forward)
     for row in rows:
         if isinstance(row, Move):
             taken = 0.0 if row.axis == "cp" else float(row.time_forward(here, case.cluster))
-            taken *= shown if row.axis == "tp" else 1.0
+            taken *= shown.get(row.axis, 1.0)
             if found and (row.name.startswith(BEHIND) or (kernels.keeps_gathered and row.axis == "tp")):
                 found[-1] = replace(found[-1], seconds=found[-1].seconds + taken)
             else:
@@ -101,7 +107,7 @@ def _timed(
         if found and not own:  # no kernel of its own: what it keeps, the one before keeps
             found[-1] = replace(found[-1], inside=found[-1].inside + float(row.kept(here)))
             continue
-        own += waiting
+        own += waiting + (host if row.name == ROUTED else 0.0)
         if isinstance(row, Attention):
             own, ring = own + ring, 0.0
         found.append(Timed(row, own, *_split(row, here, case.recipe)))

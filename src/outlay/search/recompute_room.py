@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..bill import Loaded, load
-from ..cluster.efficiency import rates
-from ..engines.tables import kernel_set
+from ..engines.rates import rates
+from ..engines.tables import kernel_set, precision
 from ..layer import inventory
 from ..layout.case import Case
 from ..layout.sizes import sizes
@@ -18,7 +18,7 @@ from ..memory.states import fresh_bytes
 from ..schedule.bubble import fill_and_drain
 from ..stage import StageCosts
 from ..step.overlap import exposed_data
-from ..step.total import idle_parts, pass_seconds, slowest_data, step_seconds
+from ..step.total import idle_parts, pass_seconds, slowest_data, step_seconds, straggler_seconds
 from .recompute_operations import Layer, layer_of
 
 
@@ -123,7 +123,7 @@ def _kinds(loaded: Loaded) -> list[Layer]:
     """The operations of every kind of layer."""
     case, model = loaded.case, loaded.case.model
     kernels = kernel_set(case.engine.kernels)
-    speed = rates(case.cluster.accelerator, case.job.number, kernels.attention_share, kernels.elementwise)
+    speed = rates(case.cluster.accelerator, precision(case.job.precision), kernels, case.recipe)
     rows = inventory(model, case.job, kernels)
     return [
         layer_of(
@@ -181,4 +181,5 @@ class Step:
         idle = fill_and_drain(before, slowest, idle_parts(before, whole, case))
         idles = fill_and_drain(after, slower, idle_parts(after, whole, case))
         hidden = exposed_data(self.data, slowest, case) - exposed_data(self.data, slower, case)
-        return float(case.micro_batches) * (slower - slowest) + float(idles - idle) - float(hidden)
+        work = float(case.micro_batches) * (slower - slowest)
+        return work + float(straggler_seconds(work, case)) + float(idles - idle) - float(hidden)

@@ -34,6 +34,8 @@ LABELS = {
     "sends": "pipeline sends",
     "data": "data-parallel exchange",
     "overhead": "fixed cost of a step",
+    "stragglers": "waiting for the slowest",
+    "wire": "memory taken by exchange",
 }
 
 AXES = {

@@ -28,6 +28,8 @@ def layout_flags(layout: Layout, model: Model, engine: Engine) -> str:
         f"--recompute-group {layout.recompute_group}": (layout.recompute_group or 1) > 1,
         f"--split {','.join(map(str, layout.split or ()))}": bool(layout.split),
         "--overlap-tp": layout.overlap_tp and layout.tp > 1,
+        "--overlap-ep": layout.overlap_ep and layout.ep > 1,
+        f"--graphs {layout.graphs}": (layout.graphs or "none") != "none",
         "--no-overlap-dp": many and not layout.overlap_dp,
     }
     words += [text for text, needed in said.items() if needed]

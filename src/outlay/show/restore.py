@@ -109,6 +109,9 @@ def _sound(model: Model) -> bool:
     return 0 < len(model.pattern) <= MOST_LAYERS and set(model.pattern) == set(kinds)
 
 
+USUAL = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share")
+
+
 def _fault(path: str, rule: str, got: object) -> Fault:
     return Fault("CFG005", f"{path} of the bill cannot be used", rule, quoted(got), "print the bill again with --json")
 
@@ -150,6 +153,8 @@ def _range(key: str) -> tuple[float, float, str]:
         return 1, MOST_RANKS, f"a whole number from 1 to {MOST_RANKS:,}"
     if key in ("experts", "active"):
         return 0, MOST_EXPERTS, f"a whole number up to {MOST_EXPERTS:,}"
+    if key in USUAL:
+        return 0, 1, "a share, or 0 for what is usual"
     if key == "share" or key.endswith("_share"):
         return 1e-6, 1, "a share above 0, at most 1"
     if key.endswith("bandwidth"):

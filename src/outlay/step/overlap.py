@@ -3,8 +3,9 @@
 from ..formula import maximum, where
 from ..layout.axes import Layout
 from ..layout.case import Case
-from ..quantities import Count, Seconds, Share
+from ..quantities import Bandwidth, Count, Seconds, Share
 from ..stage import StageCosts
+from .traffic import data_bytes
 
 
 def tensor_forward(stage: StageCosts, case: Case) -> Seconds:
@@ -32,10 +33,11 @@ def context_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Sec
     return once + where(layout.selective, stage.context_again, recomputed * stage.context_forward)
 
 
-def expert_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
-    """Exchange between experts of one micro-batch on one stage, none of it hidden."""
+def expert_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
+    """Exposed exchange between experts of one micro-batch on one stage."""
+    shown: Share = where(case.layout.overlap_ep, 1 - case.engine.ep_hidden, 1)
     once: Seconds = stage.expert_forward + stage.expert_backward
-    return once + where(layout.selective, stage.expert_again, recomputed * stage.expert_forward)
+    return shown * (once + where(case.layout.selective, stage.expert_again, recomputed * stage.expert_forward))
 
 
 def exposed_data(alone: Seconds, one_pass: Seconds, case: Case) -> Seconds:
@@ -44,3 +46,10 @@ def exposed_data(alone: Seconds, one_pass: Seconds, case: Case) -> Seconds:
     room: Count = where(case.layout.overlap_dp, case.engine.dp_hidden, 0) * passes
     least: Seconds = where(case.layout.overlap_dp, case.engine.dp_exposed, 1) * alone
     return maximum(remaining=alone - room * one_pass, least=least)
+
+
+def wire_seconds(stage: StageCosts, case: Case) -> Seconds:
+    """What data-parallel exchange takes from the memory of the device, while kernels run beside it."""
+    reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
+    taken: Seconds = case.engine.wire_accesses * data_bytes(stage, case) / reached
+    return where(case.engine.wire_accesses > 0, taken, 0)

@@ -9,7 +9,7 @@ from ..schedule.bubble import fill_and_drain, schedule_share
 from ..stage import StageCosts
 from .compute import kernel_seconds, optimizer_seconds, recompute_seconds
 from .offload import stage_offload
-from .overlap import context_seconds, expert_seconds, exposed_data, tensor_forward, tensor_seconds
+from .overlap import context_seconds, expert_seconds, exposed_data, tensor_forward, tensor_seconds, wire_seconds
 from .traffic import data_seconds, message_seconds
 
 
@@ -20,7 +20,7 @@ def pass_seconds(stage: StageCosts, case: Case) -> Seconds:
         arithmetic=kernel_seconds(stage),
         recompute=recompute_seconds(stage, recomputed, case.layout),
         context=context_seconds(stage, recomputed, case.layout),
-        expert=expert_seconds(stage, recomputed, case.layout),
+        expert=expert_seconds(stage, recomputed, case),
         offload=stage_offload(stage, recomputed, case),
         tensor=tensor_seconds(stage, recomputed, case),
     )
@@ -69,6 +69,11 @@ def slowest_optimizer(stages: Stages, case: Case) -> Seconds:
     return maximum(each(optimizer_seconds, stages, case))
 
 
+def straggler_seconds(work: Seconds, case: Case) -> Seconds:
+    """What a step waits longer for its slowest rank: a share of the work for each doubling of nodes of eight."""
+    return case.engine.straggler_share * case.cluster.doublings * work
+
+
 def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
     """One optimizer step: M passes of the slowest stage, fill and drain, sends, and what is paid once.
 
@@ -79,9 +84,11 @@ def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
     passes: Seconds = pass_seconds(whole, case)
     return total(
         work=case.micro_batches * slowest,
+        stragglers=straggler_seconds(case.micro_batches * slowest, case),
         idle=fill_and_drain(passes, slowest, idle_parts(passes, whole, case)),
         sends=message * case.schedule.hops(case.layout.pp, case.layout.vpp, case.micro_batches),
         overhead=case.engine.step_seconds,
         data=exposed_data(slowest_data(stages, case), slowest, case),
+        wire=maximum(each(wire_seconds, stages, case)),
         optimizer=slowest_optimizer(stages, case),
     )

@@ -165,14 +165,19 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     kind: Any = again.kind  # a name that Layout knows
     spread: Any = words.context_kind_of(run.text("other"))
     zero = sharding.zero if sharding.zero >= 0 else source.zero
-    parallel = words.sequence_parallel_of(run.text("other") + " " + run.text("recompute")) or source.sp
+    other = run.text("other")
+    dispatch: Any = words.dispatch_of(other) or (source.dispatch if model.experts else "")
+    graphs: Any = words.graphs_of(other) or source.graphs
+    parallel = words.sequence_parallel_of(other + " " + run.text("recompute")) or source.sp
     overlap = tp > 1 and parallel != "off" and (source.overlap_tp or words.has(r"\basync TP\b", run.text("other")))
     stage = ceil(model.layers / pp)
     layout = Layout(
         tp=tp, pp=pp, cp=cp, cp_kind=spread or AUTO, vpp=vpp,
         ep=run.count("ep") or 1, etp=_expert_cut(run, source, model, tp),
         dp_replicate=replicas, dp_shard=shards,
-        zero=zero if zero >= 0 else AUTO, micro_batch=run.needed("micro_batch", "micro-batch"), schedule=order,
+        zero=zero if zero >= 0 else AUTO, micro_batch=_micro_batch(run, source, tp * pp * cp), schedule=order,
+        moe_dispatch=dispatch or AUTO, graphs=graphs or AUTO,
+        overlap_ep=source.overlap_ep or words.has(r"moe_a2a_overlap=True", other),
         sp={"on": tp > 1, "off": False, "": AUTO}[parallel], overlap_tp=overlap,
         recompute=kind, recompute_modules=again.modules or AUTO,
         recompute_layers=max(1, round(stage * again.share)) if again.kind == "full" else AUTO,
@@ -182,6 +187,11 @@ def _layout(run: Run, source: Source, model: Model, sharding: words.Sharding) ->
     )  # fmt: skip
     said = ("sequence parallelism with tp, not published",) if tp > 1 and not parallel else ()
     return layout, (*about_degrees, *about_chunks, *about_order, *about_shards, *about_recompute, *said)
+
+
+def _micro_batch(run: Run, source: Source, ranks: int) -> int:
+    """Sequences in a micro-batch of a data-parallel rank, which has so many accelerators."""
+    return run.needed("micro_batch", "micro-batch") * (ranks if source.batch_of == "accelerator" else 1)
 
 
 def _expert_cut(run: Run, source: Source, model: Model, tp: int) -> Any:

@@ -177,6 +177,18 @@ def context_kind_of(text: str) -> str:
     return CONTEXT_KINDS.get(found[1].lower(), "") if found else ""
 
 
+def graphs_of(text: str) -> str:
+    """CUDA graphs: of a step, or of parts of a layer; as much where tokens are dropped, for no size is read back."""
+    if has(r"cuda_graph_(impl|scope)=full_iteration", text):
+        return "full"
+    return "partial" if has(r"cuda_graph_impl=transformer_engine|tokendrop", text) else ""
+
+
+def dispatch_of(text: str) -> str:
+    """How tokens reach experts, where a dispatcher that sends one copy to each node is named."""
+    return "deduplicated" if has(r"deepep|hybridep", text) else ""
+
+
 def network_of(text: str) -> float:
     """Gb/s a node that a row's remarks give for the network between nodes; 0 where they say nothing."""
     found = re.search(r"inter-?node (?:network )?(\d+) ?Gb(?:/s|ps)", text, re.IGNORECASE)

@@ -146,8 +146,12 @@ def _own_card(at: Table) -> _Card:
     return _Card(made, base, _recalled(base, at.values))
 
 
+SHARES = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share")
+USUAL = (*SHARES, "matmul_depth", "fp8_depth", "multiprocessors")
+
+
 def _number(at: Table, name: str, under: Accelerator | None) -> float:
-    absent = 0.0 if name.endswith("_flops") else None  # the accelerator does not have the type
+    absent = 0.0 if name.endswith("_flops") or name in USUAL else None  # a type that it has not, or what is usual
     least = 1.0 if name == "memory_bytes" else None
     return at.figure(name, getattr(under, name) if under else absent, least)
 

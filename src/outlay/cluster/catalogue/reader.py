@@ -10,13 +10,17 @@ from .units import UNITS
 
 NUMBER = re.compile(r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf))\s*(.*)", re.ASCII)
 LONGEST = 60  # characters of a text
-RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units, and both in words
+RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units, and both in words; by measure or name
     "flops": (0, 1e18, "0 or more; 0 where the type is absent"),
     "bytes": (0, 1e18, "0 or more"),
     "bandwidth": (1, 1e18, "above 0"),
     "seconds": (0, 1, "0 s to 1 s"),
     "share": (1e-6, 1, "above 0, at most 1"),
     "price": (0, 1e9, "0 USD/h or more"),
+    "depth": (0, 1e6, "0 values or more"),
+    "multiprocessors": (0, 1e6, "0 or more; 0 where it is not known"),
+    **dict.fromkeys(("fp8_share", "mxfp8_share", "fp4_share"), (0, 1, "0 to 1; 0: as matmul_share")),
+    "attention_back_share": (0, 1, "0 to 1; 0: as attention_share"),
 }
 EXAMPLES = {
     "flops": "989 TFLOP/s",
@@ -25,6 +29,8 @@ EXAMPLES = {
     "seconds": "20 us",
     "share": "0.8",
     "price": "55.04 USD/h",
+    "depth": "150 values",
+    "multiprocessors": "132 multiprocessors",
 }
 NOTHING = object()
 
@@ -100,7 +106,7 @@ class Table:
     def figure(self, key: str, default: float | None = None, least: float | None = None) -> float:
         """A figure with its unit, in SI units; the last word of its name says what it measures."""
         measure = key.split("_")[-1]
-        low, high, rule = RANGES[measure]
+        low, high, rule = RANGES[key if key in RANGES else measure]
         low = low if least is None else least
         if key not in self.values:
             if default is None:

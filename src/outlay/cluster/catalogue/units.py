@@ -13,6 +13,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {  # by the last word of a figure's n
     "size": {"accelerators": 1.0},
     "accelerators": {"accelerators": 1.0},
     "paths": {"paths": 1.0},
+    "depth": {"values": 1.0},
+    "multiprocessors": {"multiprocessors": 1.0},
     "price": {"USD/h": 1.0},
 }
 

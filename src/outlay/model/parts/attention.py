@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...engines.engine import KernelSet
+from ..moves import Move
 from ..operations import Attention as Core
-from ..operations import Linear, Move, Pointwise, Row
+from ..operations import Linear, Pointwise, Row
 from ..scan import Scores
 from .kernels import CHOICES, DIFFERENCE, INDEX, PRODUCT, SIGMOID_AGAIN, SWAPPED
 from .pairs import mixed_inputs, mixed_output
@@ -92,6 +93,7 @@ class Attention:
             Move("ring_kv", "cp", "T_all", "ring_kv", times_back="two"),
             Move("swap_heads", "cp", "T", "swap", "all_to_all"),
             self._core(frame, kernels),
+            Pointwise("ring_output", "T", "ring_output", kernels.ring_output),
             Pointwise("swapped_output", "T", "swapped_output", SWAPPED),
             *self._gate(),
             *self._out_norm(frame, kernels),
@@ -110,6 +112,7 @@ class Attention:
             scores_move=kernels.scores_move,
             scores_move_back=kernels.scores_move_back,
             sinks=self.sinks,
+            slowed=kernels.misaligned_core if (self.head_dim + self.rope_dim) % 8 else 1,
         )
 
     def _out_norm(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...engines.engine import KernelSet
+from ..moves import Move
 from ..operations import Attention as Core
-from ..operations import Linear, Move, Pointwise, Row
+from ..operations import Linear, Pointwise, Row
 from ..scan import Scores
 from .kernels import INDEX, POOL, TURNED_BACK
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, norm, whole

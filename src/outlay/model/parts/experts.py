@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...engines.engine import KernelSet
-from ..operations import Linear, Move, Pointwise, Row
+from ..moves import Move
+from ..operations import Linear, Pointwise, Row
 from .feed_forward import dense_rows
 from .kernels import NOTHING, ROUTER, SHARED_GATE
 from .part import Dimension, Dimensions, Frame, cut, whole
+
+ROUTED = "router_choices"  # behind it the host waits for how many tokens each expert has
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,10 @@ class Experts:
         return (
             *self._router(kernels, shared),
             *self._latent("latent_down", "hidden", "expert_latent", "none"),
-            Move("dispatch", "ep", "D", "exchanged", "all_to_all"),
+            Move("dispatch", "ep", "D", "exchanged", "all_to_all", fan_out="fan_out"),
             Move("dispatch_gather", "ep", "S_all", "gathered"),
             *self._grouped(kernels, stream),
-            Move("combine", "ep", "D", "exchanged", "all_to_all"),
+            Move("combine", "ep", "D", "exchanged", "all_to_all", fan_out="fan_out"),
             Move("combine_scatter", "ep", "S_all", "gathered"),
             *self._latent("latent_up", "expert_latent", "hidden", "S"),
             *([Pointwise("experts_bias", "S", "hidden", NOTHING, weights="hidden")] if self.out_bias else []),
@@ -71,7 +74,7 @@ class Experts:
         return (
             Linear("router", "S", stream, "router", waits=waits, biased=self.router_bias),
             Pointwise("router_scores", "S", "router", scores),
-            Pointwise("router_choices", "choices", "one", choices),
+            Pointwise(ROUTED, "choices", "one", choices),
         )
 
     def _grouped(self, kernels: KernelSet, stream: str) -> tuple[Row, ...]:

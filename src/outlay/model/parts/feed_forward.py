@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...engines.engine import KernelSet
-from ..operations import Linear, Move, Pointwise, Row
+from ..moves import Move
+from ..operations import Linear, Pointwise, Row
 from .kernels import SCALE
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, norm, whole
 

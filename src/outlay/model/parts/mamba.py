@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...engines.engine import KernelSet
-from ..operations import Linear, Move, Pointwise, Row
+from ..moves import Move
+from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
 from .kernels import CONVOLUTION, GATED_NORM, IN_SCAN, REPEATED
 from .part import Dimension, Dimensions, Frame, cut, norm, whole

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...engines.engine import KernelSet
-from ..operations import Linear, Move, Pointwise, Row
+from ..moves import Move
+from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
 from .kernels import BOTH, CHANNEL_MIXES, SILU, TIME_MIXES
 from .part import GATHER, SCATTER, Dimensions, Frame, cut, whole

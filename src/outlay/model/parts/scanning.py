@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...engines.engine import Kernel
-from ..operations import Linear, Move, Pointwise, Row
+from ..moves import Move
+from ..operations import Linear, Pointwise, Row
 from .kernels import CONVOLUTION
 from .part import GATHER, SCATTER, Dimension, Dimensions, whole
 

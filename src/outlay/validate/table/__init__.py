@@ -42,6 +42,10 @@ class Source:
     recompute: str = ""  # the table's where it has none; "unknown": its rows differ, and one that is silent is skipped
     axes: Mapping[str, int] = field(default_factory=dict, hash=False)  # degrees of its runs that the table leaves out
     etp: Literal["", "tp"] = ""  # tp: experts are cut by tp where a row does not say; empty: they are whole
+    batch_of: Literal["rank", "accelerator"] = "rank"  # what its micro-batch is of: a data-parallel rank, or each card
+    dispatch: Literal["", "deduplicated"] = ""  # how tokens reach experts, where a row does not say
+    graphs: Literal["", "partial", "full"] = ""  # CUDA graphs, the same
+    overlap_ep: bool = False
     adapter_rank: int = 0  # where a row does not say
     adapter_targets: tuple[str, ...] = ()  # matrices with an adapter, the same
     sp: Literal["", "on", "off"] = ""  # sequence parallelism; empty: the row's own words, else on with tp

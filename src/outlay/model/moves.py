@@ -1,0 +1,55 @@
+"""The operation that moves tokens between ranks, beside those of the other rows."""
+
+from dataclasses import dataclass
+
+from ..cluster.accelerator import Cluster
+from ..cluster.network import Group, all_to_all_time, gather_time, group, sent_bytes
+from ..formula import where
+from ..quantities import Bytes, Seconds
+from .operations import Row, Sizes
+
+
+@dataclass(frozen=True)
+class Move(Row):
+    """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter) or `all_to_all`.
+
+    `times` and `times_back` name how many such passes forward and backward make; an all-reduce is two.
+    """
+
+    axis: str
+    tokens: str
+    width: str
+    kind: str = "gather"
+    times: str = "one"
+    times_back: str = "one"
+    fan_out: str = "none"  # ranks that a token is sent to, where one copy goes to each node of them
+
+    def group(self, here: Sizes, cluster: Cluster) -> Group:
+        """The ranks of the axis."""
+        return group(here[self.axis], here[self.axis + "_stride"], cluster)
+
+    def buffer(self, here: Sizes) -> Bytes:
+        """The whole tensor that is gathered, scattered or exchanged."""
+        return here["value"] * here[self.tokens] * here[self.width]
+
+    def sent_forward(self, here: Sizes) -> Bytes:
+        """Bytes this rank sends in the forward pass."""
+        return here[self.times] * sent_bytes(self.buffer(here), here[self.axis])
+
+    def sent_backward(self, here: Sizes) -> Bytes:
+        """Bytes this rank sends in the backward pass."""
+        return here[self.times_back] * sent_bytes(self.buffer(here), here[self.axis])
+
+    def one_pass(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """One pass."""
+        gathered: Seconds = gather_time(self.buffer(here), self.group(here, cluster))
+        exchanged: Seconds = all_to_all_time(self.buffer(here), self.group(here, cluster), here[self.fan_out])
+        return where(self.kind == "all_to_all", exchanged, gathered)
+
+    def time_forward(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """All passes of the forward pass."""
+        return here[self.times] * self.one_pass(here, cluster)
+
+    def time_backward(self, here: Sizes, cluster: Cluster) -> Seconds:
+        """All passes of the backward pass."""
+        return here[self.times_back] * self.one_pass(here, cluster)
