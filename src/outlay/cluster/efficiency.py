@@ -95,8 +95,9 @@ def memory_time(moved: Bytes, here: Rates) -> Seconds:
 def attention_time(work: Flops, moved: Bytes, rate: FlopRate, blocks: Count, here: Rates) -> Seconds:
     """The attention core: its arithmetic at its own rate and, where scores are written out, their traffic.
 
-    A fused core deals blocks of 128 queries of a head over the device; few of them leave it idle: b / (b + b0).
-    Source: FlashAttention on B200 by heads, 190 TFLOP/s with 4 heads and 980 with 64 (SimuMax's table of operations).
+    A fused core deals blocks of 128 queries of a head over the device; few of them leave it idle: b / (b + b0), b0 0.7
+    blocks a multiprocessor, held fixed in a fit over NVIDIA's H100 steps. With very few heads real kernels lose more:
+    on B200 four heads of 4,096 tokens reach 190 TFLOP/s forward (SimuMax's table of operations) where this gives 560.
     """
     idle: Share = divide(here.fill, blocks)
     return work / rate * (1 + idle) + moved / here.memory + here.launch
