@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import DEEPSEEK_V3, GPT3, LLAMA_8B, LLAMA_70B
+from models import DEEPSEEK_V3, GPT3, LLAMA_8B, LLAMA_70B, MIXTRAL
 from outlay import Job, Layout, Model, load_cluster
 from outlay.bill import case_of, load
 from outlay.cli.main import main
@@ -28,13 +28,17 @@ EXACT = [
     ("megatron", {"schedule": "interleaved", "vpp": 2}),
     ("megatron", {"schedule": "interleaved", "vpp": 4}),
     ("fsdp2-torchtitan", {"schedule": "gpipe"}),
+    ("fsdp2-torchtitan", {"schedule": "gpipe", "recompute": "full"}),
     ("fsdp2-torchtitan", {"schedule": "looped_bfs", "vpp": 2}),
+    ("fsdp2-torchtitan", {"schedule": "looped_bfs", "vpp": 2, "recompute": "full"}),
     ("deepspeed", {"schedule": "1f1b", "zero": 1}),
 ]
 BOUNDED = [
     ("fsdp2-torchtitan", {"schedule": "interleaved_zb", "vpp": 2}),
     ("fsdp2-torchtitan", {"schedule": "zbv", "vpp": 2}),
+    ("fsdp2-torchtitan", {"schedule": "zbv", "vpp": 2, "recompute": "full"}),
     ("fsdp2-torchtitan", {"schedule": "dualpipe_v", "vpp": 2}),
+    ("fsdp2-torchtitan", {"schedule": "dualpipe_v", "vpp": 2, "recompute": "full"}),
     ("megatron", {"schedule": "1f1b", "split": (10, 8, 8, 6)}),
 ]
 
@@ -46,9 +50,10 @@ def run(model: Model, engine: str = "megatron", batch: int = 64, on: str = "8xh1
     return over_time(loaded, simulated(loaded))
 
 
+@pytest.mark.parametrize("model", [LLAMA_8B, MIXTRAL])
 @pytest.mark.parametrize(("engine", "axes"), EXACT)
-def test_every_stage_holds_at_most_what_the_closed_form_says(engine: str, axes: dict[str, Any]) -> None:
-    for rank in run(LLAMA_8B, engine, pp=4, **axes).ranks:
+def test_every_stage_holds_at_most_what_the_closed_form_says(engine: str, axes: dict[str, Any], model: Model) -> None:
+    for rank in run(model, engine, pp=4, **axes).ranks:
         assert rank.peak.bytes == pytest.approx(rank.refined_bytes, rel=1e-9), rank.stage
 
 
@@ -60,7 +65,7 @@ def test_where_the_closed_form_is_a_bound_no_stage_holds_more(engine: str, axes:
     assert any(rank.peak.bytes >= 0.9 * rank.refined_bytes for rank in found.ranks)
 
 
-@given(st.sampled_from(EXACT + BOUNDED[:3]), st.sampled_from([1, 2, 4]), st.sampled_from([8, 24, 72]))
+@given(st.sampled_from(EXACT + BOUNDED[:-1]), st.sampled_from([1, 2, 4]), st.sampled_from([8, 24, 72]))
 def test_the_parts_of_a_moment_are_the_top_of_its_curve(kind: tuple[str, dict[str, Any]], pp: int, batch: int) -> None:
     engine, axes = kind
     if pp == 1:

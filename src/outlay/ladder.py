@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from .bill import Loaded, case_of, countable, load
 from .cluster.accelerator import Cluster
-from .cluster.efficiency import counted_rate
 from .derivation import Step, explain
 from .engines.engine import Engine
 from .engines.rates import rates
 from .engines.tables import kernel_set, precision
 from .errors import Fault, InputError, nearest, quoted
-from .formula import total, where
+from .formula import total
 from .items import busiest_stage, slowest_stage
 from .job import Job
 from .layout.axes import Layout
@@ -20,15 +19,12 @@ from .layout.case import Case
 from .layout.sizes import sizes
 from .memory.activations import (
     activation_bytes,
-    best_segments,
-    checkpoint_share,
-    coarse_activation_bytes,
-    in_flight,
     recompute_bytes,
     recomputed_share,
 )
+from .memory.blocks import behind_bytes, blocks_bytes, ends_moment, whole_gradient_bytes
 from .memory.moments import backward_bytes, logits_bytes, moment_bytes
-from .memory.peak import peak, peak_of
+from .memory.peak import peak
 from .memory.saved import saved_bytes, saved_parts
 from .memory.states import (
     beside_bytes,
@@ -38,31 +34,31 @@ from .memory.states import (
     gradient_bytes,
     optimizer_bytes,
     replica_bytes,
-    resident_bytes,
     unit_bytes,
     weight_bytes,
 )
 from .model.blocks import rows
 from .model.model import Model
 from .model.operations import Row, Sizes
-from .quantities import Bytes, Count, FlopRate, Flops, Params, Seconds, Share
-from .schedule.bubble import bubble_share, schedule_share
+from .quantities import Bytes
+from .schedule.bubble import schedule_share
 from .stage import StageCosts
 from .step.offload import shown_seconds
 from .step.total import idle_parts, pass_seconds, slowest_pass, step_seconds
-from .step.traffic import axis_bytes, coarse_gradient_bytes, data_bytes, pipeline_bytes
+from .step.traffic import axis_bytes, data_bytes, pipeline_bytes
 from .sums import split_moves, sum_forward, sum_kept
-from .undivided import parameters, state_of
+from .textbook import (
+    textbook_bubble,
+    textbook_data,
+    textbook_peak,
+    textbook_step,
+    textbook_tape,
+    worst_stage,
+)
 
 if TYPE_CHECKING:
     from .over_time import RankOverTime
     from .simulated import Simulated  # a bill by itself does not wait for it
-
-COARSE_BYTES: Bytes = 16  # a parameter: mixed-precision Adam
-COARSE_REPLICATED: Bytes = 4  # of them, what ZeRO-1 leaves on every rank: weights and gradients
-COARSE_WEIGHTS: Bytes = 2  # what ZeRO-2 leaves there
-COARSE_FLOPS: Flops = 6  # a parameter and token
-COARSE_VALUES = 10  # a token a layer
 
 
 @dataclass(frozen=True)
@@ -87,74 +83,12 @@ class Quantity:
     coarse_note: str = ""
 
 
-def coarse_state(parameters_total: Params, trained: Share, case: Case) -> Bytes:
-    """The textbook's state of a rank: 16 B a trained parameter, 2 a frozen one, over tp x pp and, sharded, replicas."""
-    divided: Params = parameters_total / (case.layout.tp * case.layout.pp)
-    some: Bytes = where(case.layout.zero >= 3, 0, where(case.layout.zero >= 2, COARSE_WEIGHTS, COARSE_REPLICATED))
-    kept: Bytes = where(case.layout.zero >= 1, some, COARSE_BYTES)
-    state: Bytes = kept + (COARSE_BYTES - kept) / case.layout.shard
-    weights: Bytes = where(case.layout.zero >= 3, COARSE_WEIGHTS / case.layout.shard, COARSE_WEIGHTS)
-    return resident_bytes(divided, trained, weights, state)
-
-
-def coarse_activations(stage: StageCosts, case: Case) -> Bytes:
-    """The textbook's activations of one rank: 10 values a token a layer over tp, of the passes in flight.
-
-    Under full recompute sqrt(L) checkpoints keep 2 / sqrt(L) of them.
-    """
-    tokens: Count = case.layout.micro_batch * case.job.sequence_length / case.layout.cp
-    layers: Count = case.model.layers / case.layout.pp
-    tape: Bytes = coarse_activation_bytes(tokens, layers, case.model.hidden, COARSE_VALUES, case.job.activation_bytes)
-    kept: Share = where(case.layout.recompute == "full", checkpoint_share(layers, best_segments(layers)), 1)
-    return in_flight(stage, case) * kept * tape / case.layout.tp
-
-
-def coarse_step(active: Params, rate: FlopRate, case: Case) -> Seconds:
-    """The textbook's step: 6 N FLOPs a token at the specified rate, over what the bubble leaves."""
-    work: Flops = COARSE_FLOPS * active * case.job.global_batch * case.job.sequence_length
-    return work / (case.cluster.ranks * rate) / (1 - bubble_share(case.layout.pp, case.micro_batches))
-
-
-def _worst(loaded: Loaded) -> StageCosts:
-    return max(loaded.stages, key=lambda stage: float(peak_of(stage, loaded.case)))
-
-
 def _worst_case(loaded: Loaded) -> tuple[Any, ...]:
-    return _worst(loaded), loaded.case
+    return worst_stage(loaded), loaded.case
 
 
 def _axis(axis: str) -> Callable[[Loaded], tuple[Any, ...]]:
     return lambda loaded: (slowest_stage(loaded.stages, loaded.case), axis, loaded.case)
-
-
-def _coarse_peak(loaded: Loaded) -> float:
-    return _coarse_state(loaded) + _coarse_tape(loaded)
-
-
-def _coarse_state(loaded: Loaded) -> float:
-    case = loaded.case
-    state = state_of(case.model, case.recipe, case.job)
-    return float(coarse_state(parameters(case.model).total, min(1.0, state.trained / state.parameters), case))
-
-
-def _coarse_tape(loaded: Loaded) -> float:
-    return float(coarse_activations(_worst(loaded), loaded.case))
-
-
-def _coarse_step(loaded: Loaded) -> float:
-    case = loaded.case
-    rate = counted_rate(case.cluster.accelerator, case.job.number)
-    return float(coarse_step(parameters(case.model).active, rate, case))
-
-
-def _coarse_bubble(loaded: Loaded) -> float:
-    return float(bubble_share(loaded.case.layout.pp, loaded.case.micro_batches))
-
-
-def _coarse_data(loaded: Loaded) -> float:
-    layout = loaded.case.layout
-    divided = parameters(loaded.case.model).total / (layout.tp * layout.pp)
-    return float(coarse_gradient_bytes(divided, 2)) if layout.replicas > 1 else 0.0
 
 
 def sent_in_step(busy: StageCosts, heavy: StageCosts, case: Case) -> Bytes:
@@ -205,25 +139,29 @@ TAPE = "10 values a token a layer"
 STATE = "16 bytes a parameter, 2 where it is frozen"
 
 _TABLE = (
-    Quantity("memory", "B", peak, lambda at: (at.stages, at.case), _coarse_peak, f"{STATE}, {TAPE}"),
+    Quantity("memory", "B", peak, lambda at: (at.stages, at.case), textbook_peak, f"{STATE}, {TAPE}"),
     Quantity("memory.weights", "B", weight_bytes, _worst_case, None),
     Quantity("memory.gradients", "B", gradient_bytes, _worst_case, None),
     Quantity("memory.unit", "B", unit_bytes, _worst_case, None),
     Quantity("memory.optimizer", "B", optimizer_bytes, _worst_case, None),
     Quantity("memory.gathered", "B", gathered_bytes, _worst_case, None),
-    Quantity("memory.activations", "B", activation_bytes, _worst_case, _coarse_tape, TAPE),
+    Quantity("memory.activations", "B", activation_bytes, _worst_case, textbook_tape, TAPE),
     Quantity("memory.tape", "B", sum_kept, _rows, None),
     Quantity("memory.recomputed", "B", recompute_bytes, _worst_case, None),
     Quantity("memory.logits", "B", logits_bytes, _worst_case, None),
     Quantity("memory.backward", "B", backward_bytes, _worst_case, None),
+    Quantity("memory.blocks", "B", blocks_bytes, lambda at: (*_worst_case(at), at.case.engine.gathered_blocks), None),
+    Quantity("memory.whole", "B", whole_gradient_bytes, _worst_case, None),
+    Quantity("memory.behind", "B", behind_bytes, _worst_case, None),
+    Quantity("memory.ends", "B", ends_moment, _worst_case, None),
     Quantity("memory.kernels", "B", dummy_bytes, _worst_case, None),
     Quantity("memory.buckets", "B", bucket_bytes, _worst_case, None),
     Quantity("memory.beside", "B", beside_bytes, lambda at: (at.case,), None),
     Quantity("memory.copies", "B", replica_bytes, _worst_case, None),
     Quantity("memory.moment", "B", moment_bytes, _worst_case, None),
-    Quantity("bubble", "share", schedule_share, _bubble, _coarse_bubble, "the staircase"),
+    Quantity("bubble", "share", schedule_share, _bubble, textbook_bubble, "the staircase"),
     Quantity("bubble.parts", "", idle_parts, _passes, None),
-    Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), _coarse_step, "6 N, full rate"),
+    Quantity("step", "s", step_seconds, lambda at: (at.stages, at.whole, at.case), textbook_step, "6 N, full rate"),
     Quantity("step.pass", "s", slowest_pass, lambda at: (at.stages, at.case), None),
     Quantity("step.forward", "s", sum_forward, _speed, None),
     Quantity("step.offload", "s", shown_seconds, _offload, None),
@@ -233,7 +171,7 @@ _TABLE = (
     Quantity("traffic.cp", "B", axis_bytes, _axis("cp"), None),
     Quantity("traffic.ep", "B", axis_bytes, _axis("ep"), None),
     Quantity("traffic.pp", "B", pipeline_bytes, lambda at: (at.case,), None),
-    Quantity("traffic.dp", "B", data_bytes, lambda at: _traffic(at)[1:], _coarse_data, "2 N bytes"),
+    Quantity("traffic.dp", "B", data_bytes, lambda at: _traffic(at)[1:], textbook_data, "2 N bytes"),
 )  # fmt: skip
 
 QUANTITIES = {quantity.name: quantity for quantity in _TABLE}

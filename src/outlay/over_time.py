@@ -12,7 +12,7 @@ import numpy as np
 from .bill import Loaded
 from .layout.case import Case
 from .memory.activations import one_pass_bytes, recomputed_share
-from .memory.moments import head_backward_bytes, layer_moment
+from .memory.moments import head_backward_bytes, layer_moment, waiting_logits
 from .memory.peak import allocated_bytes, buffer_bytes, held_state, later_bytes
 from .memory.states import fresh_bytes
 from .reading import parts
@@ -110,7 +110,7 @@ def _joined(track: Track) -> Track:
 
 def _figures(chunks: tuple[StageCosts, ...], case: Case) -> _Chunks:
     head = [float(head_backward_bytes(chunk, case)) for chunk in chunks]
-    layer = [float(layer_moment(chunk, case)) for chunk in chunks]
+    layer = [float(layer_moment(chunk, case) - waiting_logits(chunk, case)) for chunk in chunks]
     columns = (
         [float(one_pass_bytes(chunk, case)) for chunk in chunks],
         [float(chunk.head * chunk.ends[1].costs.kept) for chunk in chunks],
@@ -235,5 +235,5 @@ def _changing(
     if point in (1, 2) and values["backward"]:
         at_head = chunks[place].head and point == 1
         moment = {"backward": values["backward"]} if at_head else parts(layer_moment, chunks[place], case)
-        return found | {name: float(value) for name, value in moment.items()}
+        return {name: float(value) for name, value in moment.items()} | found
     return found

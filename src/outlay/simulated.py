@@ -1,8 +1,11 @@
 """A step simulated: every pass of every micro-batch through every chunk as it is, where the bill has closed forms."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .bill import Loaded
+from .formula import divide
 from .layer import model_costs
 from .layout.case import Case
 from .layout.stages import every_chunk
@@ -29,12 +32,13 @@ class Simulated:
 
 
 def chunk_costs(case: Case) -> tuple[StageCosts, ...]:
-    """The chunks of a pipeline along the model, with the costs of what each holds."""
+    """The chunks of a pipeline along the model, each with its costs, and as a share of its stage's layers."""
     costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
-    return tuple(
-        stage_costs(chunk, costs, 1 / case.layout.vpp)
-        for chunk in every_chunk(case.model, case.layout, case.engine.counts_ends)
-    )
+    chunks = [stage_costs(chunk, costs) for chunk in every_chunk(case.model, case.layout, case.engine.counts_ends)]
+    layers: dict[Any, Any] = Counter()
+    for chunk in chunks:
+        layers[chunk.rank] += chunk.differentiated
+    return tuple(replace(chunk, stages=divide(chunk.differentiated, layers[chunk.rank])) for chunk in chunks)
 
 
 def times_of(case: Case) -> Times:

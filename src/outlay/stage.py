@@ -59,7 +59,7 @@ class StageCosts:
     head: Count
     unevenness: Count = 1  # most layers that its passes in flight may be in, over those if its chunks were equal
     matrices: tuple[HeldShapes, ...] = ()  # for whose gradients an engine's kernels write a tensor
-    stages: Count = 1  # of a pipeline that it stands for: all of them where the model is whole, 1/v of one for a chunk
+    stages: Count = 1  # of a pipeline that it stands for: all where the model is whole, a share of one for a chunk
 
     @cached_property
     def parts(self) -> tuple[Held, ...]:

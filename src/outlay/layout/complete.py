@@ -120,7 +120,8 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     if (layout.graphs or "none") != "none" and not (experts and engine.expert_floor_seconds):
         idle += ("graphs change nothing here: what launches cost is inside the rates of kernels (--graphs)",)
     again = missing.get("recompute_modules", layout.recompute_modules)  # a list where it comes from JSON
-    return replace(layout, **(missing | {"recompute_modules": tuple(again)})), (*(text for text in said if text), *idle)
+    modules = tuple(dict.fromkeys(again))
+    return replace(layout, **(missing | {"recompute_modules": modules})), (*(text for text in said if text), *idle)
 
 
 STATE = ("master_dtype", "gradient_dtype", "moment_dtype")

@@ -11,12 +11,22 @@ from .activations import recompute_bytes
 from .blocks import behind_bytes, blocks_bytes, growing, scattering, whole_gradient_bytes
 
 
-def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Inputs of final norm and head, and logits, of all passes whose head has run on the stage that has it."""
-    passes: Count = case.schedule.head_in_flight(
+def head_passes(stage: StageCosts, case: Case) -> Count:
+    """Passes whose head has run and whose backward pass has not, at the most."""
+    return case.schedule.head_in_flight(
         stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
     )
-    return stage.head * passes * stage.ends[1].costs.kept
+
+
+def logits_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Inputs of final norm and head, and logits, of all passes whose head has run on the stage that has it."""
+    return stage.head * head_passes(stage, case) * stage.ends[1].costs.kept
+
+
+def waiting_logits(stage: StageCosts, case: Case) -> Bytes:
+    """The same behind the first backward pass of the head: of all other passes, and of one that runs beside it."""
+    others: Count = head_passes(stage, case) - 1 + where(case.schedule.paired, 1, 0)
+    return stage.head * others * stage.ends[1].costs.kept
 
 
 def scattered_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -46,7 +56,8 @@ def head_moment(stage: StageCosts, case: Case) -> Bytes:
 def layer_moment(stage: StageCosts, case: Case) -> Bytes:
     """What stands in the first layer of the backward pass beside the tapes: its own tape again, and gradients.
 
-    Or in a later layer, where what those behind it hold is more than what was freed of their tapes.
+    The logits of passes whose head has run wait. Or in a later layer, where what those behind it hold is more than what
+    was freed of their tapes.
     """
     return total(
         recomputed=recompute_bytes(stage, case),
@@ -54,6 +65,7 @@ def layer_moment(stage: StageCosts, case: Case) -> Bytes:
         blocks=total(each(blocks_bytes, scattering(stage, case), case, case.engine.gathered_blocks)),
         whole=total(each(whole_gradient_bytes, growing(stage, case), case)),
         behind=total(each(behind_bytes, growing(stage, case), case)),
+        logits=waiting_logits(stage, case),
     )
 
 

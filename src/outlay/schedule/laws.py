@@ -85,6 +85,7 @@ class Schedule:
     needs: str  # what `fits` and `least` ask for, in words
     rounds: bool = False  # whether the laws want a number of micro-batches that pp divides
     folded: bool = False  # a V: the last chunk stands on the first rank
+    paired: Flag = False  # whether a forward pass runs beside a backward pass of another micro-batch
 
     def legal(self, pp: int, vpp: int, micro_batches: int) -> bool:
         """Whether the laws hold for a pipeline."""
@@ -109,7 +110,8 @@ def among(names: NDArray[np.str_]) -> Schedule:
         return answer
 
     parts, in_flight, head_in_flight, hops, fits, least = map(chosen, LAWS)
-    return Schedule("several", parts, in_flight, head_in_flight, hops, fits, least, "")
+    pairs = np.isin(names, [name for name in present if SCHEDULES[name].paired])
+    return Schedule("several", parts, in_flight, head_in_flight, hops, fits, least, "", paired=pairs)
 
 
 _CHUNKS = "vpp > 1, pp > 1"
@@ -143,7 +145,7 @@ _TABLE = (
     ),
     Schedule(
         "dualpipe_v", parts_dualpipe_v, hold_dualpipe_v, hold_one, hops_pairs, _two_chunks, least_pairs,
-        "vpp 2, pp > 1, and 2 pp micro-batches or more", folded=True,
+        "vpp 2, pp > 1, and 2 pp micro-batches or more", folded=True, paired=True,
     ),
 )  # fmt: skip
 

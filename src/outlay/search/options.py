@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import ceil, prod
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..layout.case import Case
 from ..layout.predicates import longest_stage, most_zero
+from ..layout.rules import rules_of
 from .space import Space
 
 Array = NDArray[Any]
@@ -67,6 +68,12 @@ def hybrid_shard(case: Case) -> Array:
     return shard
 
 
+@cache
+def _no_copies_alone(engine: str) -> bool:
+    """Whether an engine wants shards wherever it has copies."""
+    return any(rule.code == "LAY040" for rule in rules_of(engine))
+
+
 def keys(case: Case, space: Space) -> Array:
     """One number a row; rows with the same number have the same options. `case.layout` holds the rows."""
     at = case.layout
@@ -76,7 +83,8 @@ def keys(case: Case, space: Space) -> Array:
     replicas = (at.replicas > 1) | ((at.edp > 1) & experts)
     hidden = (at.tp > 1) & ((at.sliced > 1) | (not case.engine.overlap_needs_sp))
     shard = hybrid_shard(case)
-    hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1)
+    least = 2 if _no_copies_alone(case.engine.name) else 1
+    hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1) & (shard >= least)
     copies = at.dp_shard / shard
     whole = (not experts) | (at.edp <= copies) | (at.edp % copies == 0)
     hybrid = hybrid & whole

@@ -70,7 +70,11 @@ ATTACK = {
     "beside": ("the other models on accelerators of their own",),
     "buffers": ("free memory elsewhere: buffers hardly change",),
     "arithmetic": ("a larger --mbs", "--precision fp8 where the card has it", "more cards"),
-    "recompute": ("--recompute selective", "fewer --recompute-layers, for more memory"),
+    "recompute": (
+        "--recompute selective",
+        "fewer --recompute-layers, for more memory",
+        "fewer --recompute-modules, for more memory",
+    ),
     "tensor": ("--overlap-tp", "a smaller --tp"),
     "context": ("--cp-kind ring, which hides behind attention", "a smaller --cp"),
     "expert": ("a smaller --ep, or one that stays on the fast link",),
@@ -96,6 +100,8 @@ def attack(term: str, name: str, layout: Layout) -> str:
         "a smaller --mbs": layout.micro_batch == 1,
         "--recompute full": layout.recompute == "full",
         "--recompute selective": layout.recompute == "selective",
+        "fewer --recompute-layers": layout.recompute != "full",
+        "fewer --recompute-modules": layout.recompute != "selective",
         "--cp-kind ring": layout.cp_kind == "ring",
         "--offload-optimizer 1": layout.offload_optimizer == 1,
     }

@@ -9,29 +9,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..formula import divide, maximum, total
+from ..formula import divide, maximum, total, where
 from ..layout.case import Case
 from ..memory.activations import pass_bytes, recomputed_share
-from ..quantities import Bandwidth, Bytes, Seconds, Share
+from ..quantities import Bandwidth, Bytes, Count, Seconds, Share
 from ..stage import StageCosts
 from .compute import optimizer_away, optimizer_moved, optimizer_near, recompute_seconds, touched_bytes
 
 
+def forward_reads(case: Case) -> Count:
+    """Times that the forward pass of a micro-batch reads weights: whenever it gathers them, where ranks keep shards."""
+    here: Count = (case.gathers - case.again) / case.micro_batches
+    return where(case.layout.zero >= case.engine.weights_sharded_from, here, 1)
+
+
+def backward_reads(case: Case) -> Count:
+    """The same of its backward pass, which finds them gathered where they stand since the forward pass."""
+    return where(case.layout.zero >= case.engine.weights_sharded_from, case.again / case.micro_batches, 1)
+
+
 def forward_weights(stage: StageCosts, case: Case) -> Bytes:
-    """A rank's own weights that one forward pass reads from host memory, in the type that they are kept in.
+    """A rank's own weights that the forward pass of one micro-batch reads from host memory, in the type of storage.
 
     Sharded ones are gathered afterwards. Source: torch 2.13 _fsdp_param.py, all_gather_inputs: copied, then cast.
     """
     dense: Bytes = case.recipe.weights * stage.dense_parameters + stage.frozen_bytes("dense")
     experts: Bytes = case.recipe.weights * stage.expert_parameters + stage.frozen_bytes("expert")
-    return (dense / case.weight_cut + experts / case.expert_weight_cut) * case.layout.offload_parameters
+    once: Bytes = (dense / case.weight_cut + experts / case.expert_weight_cut) * case.layout.offload_parameters
+    return forward_reads(case) * once
 
 
 def backward_weights(stage: StageCosts, case: Case) -> Bytes:
     """The same of one backward pass, which does not need what is frozen below the first trained weight."""
-    once: Bytes = stage.read_once("dense") / case.weight_cut
-    experts: Bytes = stage.read_once("expert") / case.expert_weight_cut
-    return forward_weights(stage, case) - (once + experts) * case.layout.offload_parameters
+    dense: Bytes = case.recipe.weights * stage.dense_parameters + stage.frozen_bytes("dense") - stage.read_once("dense")
+    own: Bytes = case.recipe.weights * stage.expert_parameters + stage.frozen_bytes("expert")
+    experts: Bytes = own - stage.read_once("expert")
+    once: Bytes = (dense / case.weight_cut + experts / case.expert_weight_cut) * case.layout.offload_parameters
+    return backward_reads(case) * once
 
 
 def kept_away(stage: StageCosts, recomputed: Share, case: Case) -> Bytes:
