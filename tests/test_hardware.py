@@ -46,7 +46,7 @@ def without_link(row: dict[str, str]) -> bool:
 
 def test_all_published_accelerators_and_node_types_are_known() -> None:
     assert [row["name"] for row in CARDS] == list(accelerator_names())
-    assert len(CARDS) == 62
+    assert len(CARDS) == 63
     assert len(NODES) == 52
     assert {row["name"] for row in NODES} <= set(node_names())
     assert set(node_names()) - {row["name"] for row in NODES} == {"BM.GPU.B200.8", "dgx-h200"}  # a row of two each

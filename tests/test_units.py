@@ -93,6 +93,7 @@ def constants_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 case = dressed(AT.case)
 vars(case)["workspaces"] = dressed(AT.case.workspaces)  # looked up in a table, where figures have no units
+vars(case)["time_bands"] = dressed(AT.case.time_bands)
 SPEED = dressed(rates(AT.case.cluster.accelerator, precision("bf16"), KERNELS, AT.case.recipe))
 ROWS = dressed(WORK)
 STAGES = dressed(AT.stages)

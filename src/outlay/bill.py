@@ -215,7 +215,7 @@ def step_of(loaded: Loaded, timed: Timed) -> Step:
     ranks = case.cluster.ranks
     return Step(
         seconds=seconds,
-        band_seconds=(seconds * (1 - case.engine.time_band), seconds * (1 + case.engine.time_band)),
+        band_seconds=(seconds * (1 - timed.band), seconds * (1 + timed.band)),
         items=step_items(timed),
         tokens_per_second=tokens,
         tokens_per_second_per_device=tokens / ranks,

@@ -18,6 +18,7 @@ from .step.total import (
     idle_parts,
     pass_seconds,
     step_seconds,
+    time_band,
 )
 from .step.traffic import (
     axis_bytes,
@@ -30,8 +31,9 @@ from .step.traffic import (
 )
 
 
-def _banded(name: str, value: float, share: float) -> Item:
-    return Item(name, value, "modelled", value * (1 - share), value * (1 + share), "assumed")
+def _banded(name: str, value: float, timed: "Timed") -> Item:
+    low, high = (value * (1 + sign * timed.band) for sign in (-1, 1))
+    return Item(name, value, "modelled", low, high, timed.case.time_bands.kind)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class Timed:
         return parts(step_seconds, self.stages, self.whole, self.case)
 
     @cached_property
+    def band(self) -> float:
+        """Share of its time, up and down, in which the step may lie."""
+        return float(time_band(self.case))
+
+    @cached_property
     def slowest(self) -> StageCosts:
         """The stage whose pass takes longest."""
         return slowest_stage(self.stages, self.case)
@@ -88,7 +95,7 @@ def step_items(timed: Timed) -> tuple[Item, ...]:
     work = {name: float(case.micro_batches) * value for name, value in timed.one_pass.items()}
     rest = {name: value for name, value in timed.step.items() if name != "work"}
     shown = {name: value for name, value in (work | rest).items() if value or name in ("arithmetic", "idle")}
-    return tuple(_banded(name, float(value), case.engine.time_band) for name, value in shown.items())
+    return tuple(_banded(name, float(value), timed) for name, value in shown.items())
 
 
 @dataclass(frozen=True)

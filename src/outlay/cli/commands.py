@@ -118,7 +118,9 @@ def _recompute() -> tuple[Flag, ...]:
 
 
 def _validating() -> tuple[Flag, ...]:
-    return (Flag("markdown", ("--markdown",), "print tables for a page: by source and by accelerator", switch=True),)
+    page = Flag("markdown", ("--markdown",), "print tables for a page: by source and by accelerator", switch=True)
+    dots = Flag("svg", ("--svg",), "write predicted against measured step times as a picture to a file", dash=True)
+    return (page, dots, FORCE)
 
 
 def _hardware() -> tuple[Flag, ...]:

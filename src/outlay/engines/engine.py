@@ -1,6 +1,7 @@
 """What an engine fixes: the bytes of a parameter, the kernels it runs, its buffers and its habits."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
 
@@ -70,6 +71,17 @@ class Workspaces:
 
     held: PlainBytes  # from the first step on
     grouped: PlainBytes  # more, where experts are multiplied in groups
+
+
+@dataclass(frozen=True)
+class TimeBands:
+    """How far a step's measured time lies from its count, up or down: what each part of a case adds, in shares of it."""
+
+    engine: PlainShare
+    precision: PlainShare
+    experts: PlainShare
+    accelerator: PlainShare
+    kind: Literal["measured", "assumed"]  # measured where every share that is above 0 is
 
 
 @dataclass(frozen=True)
@@ -149,5 +161,4 @@ class Engine:
     expert_floor_partial: PlainShare  # of that, where parts of the layer are CUDA graphs
     wire_accesses: float  # bytes of device memory that a byte of data-parallel exchange costs the kernels beside it
     straggler_share: PlainShare  # of the work, that a step waits longer a doubling of its nodes
-    time_band: PlainShare  # share of a step's time, up and down
     source: str

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from ..sections import section, sections
-from .engine import Engine, Kernel, KernelSet, Workspaces
+from .engine import Engine, Kernel, KernelSet, TimeBands, Workspaces
 from .recipe import FrozenFormat, Optimizer, Precision, Types
 
 PACKAGE = __name__.rpartition(".")[0]
@@ -88,6 +88,20 @@ def workspaces(libraries: tuple[str, ...], accelerator: str) -> Workspaces:
         held += one * _value(row["held"])
         grouped += one * _value(row["grouped"])
     return Workspaces(held, grouped)
+
+
+@cache
+def time_bands(engine: str, precision: str, has: str, accelerator: str) -> TimeBands:
+    """The bands of a step's time; `has` is `experts` where the model has some."""
+    of = {"engine": engine, "precision": precision, "experts": has, "accelerator": accelerator}
+    found = {name: _band(name, text) for name, text in of.items()}
+    assumed = any(row["share"] and row["kind"] != "measured" for row in found.values())
+    return TimeBands(**{name: row["share"] for name, row in found.items()}, kind="assumed" if assumed else "measured")
+
+
+def _band(name: str, text: str) -> dict[str, Any]:
+    rows = section(PACKAGE, "time_bands.toml", name)["of"]
+    return next(row for row in rows if re.search(row["match"], text))
 
 
 @cache

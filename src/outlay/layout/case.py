@@ -5,9 +5,9 @@ from functools import cached_property
 
 from ..cluster.accelerator import Cluster
 from ..cluster.network import Group
-from ..engines.engine import MEGATRON, Engine, Workspaces
+from ..engines.engine import MEGATRON, Engine, TimeBands, Workspaces
 from ..engines.recipe import Recipe
-from ..engines.tables import workspaces
+from ..engines.tables import time_bands, workspaces
 from ..formula import maximum, where
 from ..job import Job
 from ..model.model import Model
@@ -35,6 +35,12 @@ class Case:
         """What libraries of matrix multiplies take from the framework's allocator on this accelerator."""
         at = self.cluster.accelerator
         return workspaces(self.engine.workspaces, f"{at.vendor} {at.name}")
+
+    @cached_property
+    def time_bands(self) -> TimeBands:
+        """How far measured steps of this engine, precision, kind of model and accelerator lie from their counts."""
+        has = "experts" if self.model.experts else ""
+        return time_bands(self.engine.name, self.job.precision, has, self.cluster.accelerator.name)
 
     @cached_property
     def micro_batches(self) -> Count:

@@ -223,6 +223,8 @@ def validate_schema() -> Schema:
         "predicted_step_time_s": MAYBE,
         "step_time_error": MAYBE,
         "step_time_in_band": {"type": ["boolean", "null"]},
+        "step_time_tier": {"enum": [0, 1, 2]},
+        "step_time_unscored": TEXT,
         "measured_peak_mem_gib": MAYBE,
         "predicted_peak_mem_gib": MAYBE,
         "peak_mem_error": MAYBE,
@@ -230,7 +232,7 @@ def validate_schema() -> Schema:
         "peak_mem_score": {"enum": ["", "allocator", "device"]},
         "peak_mem_unscored": TEXT,
     }
-    lists = ("summary", "sources", "cases")
+    lists = ("summary", "sources", "timed", "cases")
     each = {"type": "object", "properties": row, "required": list(row)}
     return {
         "$schema": DRAFT,

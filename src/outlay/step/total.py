@@ -92,3 +92,17 @@ def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
         wire=maximum(each(wire_seconds, stages, case)),
         optimizer=slowest_optimizer(stages, case),
     )
+
+
+def time_band(case: Case) -> Share:
+    """Share of a step's time, up and down, inside which about nine of ten published steps of its class lie.
+
+    A sum of what engine, precision, experts and accelerator add; each share and its rows are in time_bands.toml.
+    Source: `outlay validate` over published steps.
+    """
+    return total(
+        engine=case.time_bands.engine,
+        precision=case.time_bands.precision,
+        experts=case.time_bands.experts,
+        accelerator=case.time_bands.accelerator,
+    )

@@ -4,9 +4,11 @@ from collections import Counter
 
 from .predict import Validation
 from .ranks import CasePeak
-from .report import WORDS, cut, share, signed
+from .report import WORDS, WORST, by_tier, cut, share, signed
+from .row import Row
 from .score import facts_of
-from .summary import Summary
+from .summary import TIERS, Summary
+from .tiers import timed_sources, worst
 
 RULE = "| --- |" + " ---: |" * 7
 
@@ -14,7 +16,9 @@ RULE = "| --- |" + " ---: |" * 7
 def markdown(validation: Validation) -> list[str]:
     """The comparison as tables of a page: scored peaks, memory, time, and what was skipped."""
     done, compared = len(validation.rows), len(validation.compared)
-    text = [f"{compared:,} of {done:,} rows compared. An error is predicted / measured - 1; bias keeps the sign.", ""]
+    text = [f"{compared:,} of {done:,} rows compared: {compared / max(1, validation.complete):.1%} of those that say all"]
+    text += ["that a count needs. An error is predicted / measured - 1; bias keeps the sign.", ""]
+    text += [*_tiers(validation), *_timed(validation), *_worst(validation)]
     text += [*_scores(validation), *_facts(validation), *_cases(validation.cases)]
     for quantity in reversed(WORDS):
         for by in ("source", "accelerator"):
@@ -35,6 +39,39 @@ def _page_table(validation: Validation, quantity: str, by: str) -> list[str]:
 def _page_row(one: Summary, name: str) -> str:
     shares = (share(one.mean), share(one.median), share(one.p90), signed(one.worst), signed(one.bias))
     return f"| {_cell(name)} | {one.count:,} | {' | '.join(shares)} | {one.in_band:.0%} |"
+
+
+def _tiers(validation: Validation) -> list[str]:
+    found = [one for one in validation.summary if one.by in TIERS]
+    if not found:
+        return []
+    rows = (_page_row(one, f"**{one.name}**" if one.by == "tier" else one.name) for one in by_tier(found))
+    return ["| step time, scored | rows | mean | median | 90 % | worst | bias | in band |", RULE, *rows, ""]
+
+
+def _timed(validation: Validation) -> list[str]:
+    found = timed_sources(validation.rows)
+    if not found:
+        return []
+    rows = (
+        f"| {_cell(of.name)} | {of.rows:,} | {of.first:,} | {of.second:,} | {_cell(of.why, 1000)} |" for of in found
+    )
+    head = "| sources of step times | rows | tier 1 | tier 2 | why the others are in none |"
+    return [head, "| --- | ---: | ---: | ---: | --- |", *rows, ""]
+
+
+def _worst(validation: Validation) -> list[str]:
+    found = worst(validation.rows, WORST)
+    if not found:
+        return []
+    rows = (
+        f"| {signed(row.step_time_error or 0.0)} | {row.step_time_tier} | {_cell(_of(row), 200)} |" for row in found
+    )
+    return [f"| worst {len(found)} of the scored times | tier | what |", "| ---: | ---: | --- |", *rows, ""]
+
+
+def _of(row: Row) -> str:
+    return f"{row.facts}: {row.model} on {row.accelerator}, {row.precision}, {row.layout}"
 
 
 def _scores(validation: Validation) -> list[str]:

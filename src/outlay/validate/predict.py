@@ -15,7 +15,9 @@ from .row import Row
 from .score import repeats
 from .summary import Summary, summarise, summarise_cases
 from .table import UNITS, Source, accelerator_of, source_of
+from .tiers import same_runs, tier_of
 
+LEFT_OUT = "published"  # in the reason of a row whose table leaves something out
 Span = tuple[float, float]
 Report = Callable[[int, int], None]  # rows done, rows in all
 
@@ -35,6 +37,11 @@ class Validation:
     def compared(self) -> tuple[Row, ...]:
         """The rows that were compared."""
         return tuple(row for row in self.rows if row.status == "compared")
+
+    @property
+    def complete(self) -> int:
+        """The rows whose table says all that a count needs: those compared, and those skipped for another reason."""
+        return sum(row.status == "compared" or LEFT_OUT not in row.reason for row in self.rows)
 
     @property
     def stopped(self) -> bool:
@@ -60,8 +67,8 @@ def compare_files(paths: Sequence[str | PathLike[str]], report: Report | None = 
                 report(len(rows), len(runs))
     except KeyboardInterrupt:
         pass
-    again = repeats(rows)
-    rows = [_with(row, **again.get(place, {})) for place, row in enumerate(rows)]
+    again, same = repeats(rows), same_runs(rows)
+    rows = [_with(row, **again.get(place, {}), **same.get(place, {})) for place, row in enumerate(rows)]
     cases = joined(readings, counted)
     summary = (*summarise(rows), *summarise_cases(cases))
     return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summary, cases)
@@ -96,7 +103,7 @@ def compare_run(run: Run) -> tuple[Row, Bill | None]:
     """One row, compared with its bill, or skipped with its reason."""
     source = source_of(run.cells)
     source_name, model, accelerator, precision = map(run.text, ("source", "model", "accelerator", "precision"))
-    plain = Row(run.file, run.line, source_name, model, accelerator, precision, "skipped")
+    plain = Row(run.file, run.line, source_name, model, accelerator, precision, "skipped", facts=source.name)
     printed = run.number("peak_mem_gb")
     if printed and not run.fault:
         known = {"measured_peak_mem_gib": printed * UNITS[source.unit] / GIB}
@@ -126,15 +133,37 @@ def _compared(plain: Row, run: Run, source: Source) -> tuple[Row, Bill]:
     if not seconds and not run.number("peak_mem_gb"):
         raise Skip(untimed or "global batch not published: a rate gives no time of a step")
     broken = "; ".join(f"{violation.code} {violation.what} ({violation.got})" for violation in bill.violations)
-    row = _with(plain, status="compared", reason=broken, engine=bill.engine.name, precision=bill.job.precision,
-                accelerator=bill.cluster.accelerator.name, assumed=asked.assumed)  # fmt: skip
-    if seconds:
-        low, high = bill.step.band_seconds
-        row = _with(
-            row, time_from=columns, measured_step_time_s=seconds, predicted_step_time_s=bill.step.seconds,
-            step_time_error=bill.step.seconds / seconds - 1, step_time_in_band=low <= seconds <= high,
-        )  # fmt: skip
+    row = _with(
+        plain, status="compared", reason=broken, engine=bill.engine.name, precision=bill.job.precision,
+        accelerator=bill.cluster.accelerator.name, assumed=asked.assumed, layout=_layout_words(bill),
+    )  # fmt: skip
+    row = _timed(row, run, source, bill, seconds, columns) if seconds else row
     return _remembered(row, run, source, bill), bill
+
+
+def _layout_words(bill: Bill) -> str:
+    """What was counted, in a few words: accelerators, the degrees above one, schedule, micro-batch."""
+    at = bill.layout
+    degrees = (f"{axis} {getattr(at, axis):g}" for axis in AXES if getattr(at, axis) > 1)
+    again = () if at.recompute == "none" else (f"recompute {at.recompute}",)
+    order = (at.schedule,) if at.pp > 1 else ()
+    return " ".join((f"{bill.cluster.ranks} cards", *degrees, *order, f"mbs {at.micro_batch:g}", *again))
+
+
+def _timed(row: Row, run: Run, source: Source, bill: Bill, seconds: float, columns: str) -> Row:
+    """The row with its step time, and the tier that it is scored in."""
+    low, high = bill.step.band_seconds
+    counted = {
+        "accelerator": bill.cluster.accelerator.name,
+        "precision": bill.job.precision,
+        "model": "experts" if bill.model.experts else "dense",
+    }
+    tier, why = tier_of(run, source, counted)
+    return _with(
+        row, time_from=columns, measured_step_time_s=seconds, predicted_step_time_s=bill.step.seconds,
+        step_time_error=bill.step.seconds / seconds - 1, step_time_in_band=low <= seconds <= high,
+        step_time_tier=tier, step_time_unscored=why, step_time_composed=source.composed,
+    )  # fmt: skip
 
 
 def _remembered(row: Row, run: Run, source: Source, bill: Bill) -> Row:
@@ -152,6 +181,7 @@ def _remembered(row: Row, run: Run, source: Source, bill: Bill) -> Row:
     )  # fmt: skip
 
 
+AXES = ("tp", "cp", "pp", "vpp", "ep", "etp", "dp_replicate", "dp_shard")
 MEASURED = ("step_time_s", "derived_step_time_s", "tokens_per_s_per_accel", "tflops_per_accel", "peak_mem_gb")
 
 

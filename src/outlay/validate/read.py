@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, InputError, OutlayError, quoted
+from .table import read_instead
 
 HEADER = (
     "source", "source_locator", "model", "n_params", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq_len",
@@ -149,6 +150,7 @@ def _check(header: list[str], path: str | PathLike[str]) -> None:
 
 def _run(file: str, line: int, header: list[str], row: list[str]) -> Run:
     cells = {name: cell.strip() for name, cell in zip(header, row, strict=False)}
+    cells |= read_instead(cells)
     if len(row) > len(header):
         return Run(file, line, cells, {}, f"{len(row)} cells under {len(header)} columns")
     numbers: dict[str, float] = {}

@@ -10,7 +10,8 @@ from .predict import Validation
 from .ranks import CasePeak, StagePeak
 from .row import Row
 from .score import facts_of
-from .summary import GROUPS, Summary
+from .summary import GROUPS, TIERS, Summary
+from .tiers import timed_sources, worst
 
 WORST = 10
 WORDS = {"step_time": "step time", "peak_mem": "peak memory"}
@@ -18,9 +19,9 @@ LEVELS = {"allocated": "allocated", "reserved": "reserved"}
 COLUMNS = f"{'rows':>6} {'mean':>7} {'median':>7} {'90 %':>7} {'worst':>8} {'bias':>8} {'in band':>8}"
 FIELDS = (
     "file", "line", "source", "model", "accelerator", "precision", "status", "reason", "measured_step_time_s",
-    "predicted_step_time_s", "step_time_error", "step_time_in_band", "measured_peak_mem_gib", "predicted_peak_mem_gib",
-    "peak_mem_error", "peak_mem_in_band", "peak_mem_score", "peak_mem_unscored", "time_from", "memory_is", "engine",
-    "assumed",
+    "predicted_step_time_s", "step_time_error", "step_time_in_band", "step_time_tier", "step_time_composed",
+    "step_time_unscored", "measured_peak_mem_gib", "predicted_peak_mem_gib", "peak_mem_error", "peak_mem_in_band",
+    "peak_mem_score", "peak_mem_unscored", "time_from", "memory_is", "engine", "layout", "facts", "assumed",
 )  # fmt: skip
 
 
@@ -31,11 +32,13 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "files": list(validation.files),
         "rows_total": validation.total,
         "rows_compared": len(validation.compared),
+        "rows_complete": validation.complete,
         "stopped": validation.stopped,
         "notes": list(validation.notes),
         "rows": [{name: _plain(getattr(row, name)) for name in FIELDS} for row in validation.rows],
         "cases": [asdict(case) | {"stages": [asdict(stage) for stage in case.stages]} for case in validation.cases],
         "sources": [asdict(fact) for fact in facts_of(validation.rows)],
+        "timed": [asdict(one) for one in timed_sources(validation.rows)],
         "summary": [asdict(one) for one in validation.summary],
     }
 
@@ -47,6 +50,7 @@ def _plain(value: object) -> object:
 def lines(validation: Validation, width: int = 100) -> list[str]:
     """The comparison for a terminal: how many and how good, then groups, what was skipped, and the worst rows."""
     text = [*_answer(validation), ""]
+    text += _tiers(validation, width)
     text += _scores(validation, width)
     text += _facts(validation, width)
     for by in GROUPS[1:]:
@@ -54,8 +58,42 @@ def lines(validation: Validation, width: int = 100) -> list[str]:
     text += _cases(validation.cases)
     text += _skipped(validation, width)
     text += _worst(validation, width)
+    text += _worst_scored(validation, width)
     text += [f"note: {note}" for note in validation.notes]
     return [cut(line[:width], width).rstrip() for line in text]
+
+
+def _tiers(validation: Validation, width: int) -> list[str]:
+    """Step times by tier and source, and why the times of some sources are in no tier."""
+    found = [one for one in validation.summary if one.by in TIERS]
+    if not found:
+        return []
+    names = {one: one.name if one.by == "tier" else f"  {one.name}" for one in found}
+    room = min(max(len("step time, scored"), *map(len, names.values())), width - len(COLUMNS) - 1)
+    text = [f"{'step time, scored':<{room}} {COLUMNS}", *(_line(one, room, names[one]) for one in by_tier(found)), ""]
+    out = [one for one in timed_sources(validation.rows) if one.why]
+    left = {one: f"{one.rows - one.first - one.second:>6,}  {one.name}: {one.why}" for one in out}
+    return [*text, *(["step times that are in no tier", *(cut(left[one], width) for one in out), ""] if out else [])]
+
+
+def by_tier(found: Sequence[Summary]) -> list[Summary]:
+    """Each tier before its sources."""
+    return sorted(found, key=lambda one: (one.name if one.by == "tier" else one.by)[: len("tier 1")])
+
+
+def _worst_scored(validation: Validation, width: int) -> list[str]:
+    """The scored step times that are furthest off, and what was counted."""
+    found = worst(validation.rows, WORST)
+    if not found:
+        return []
+    return [f"worst {len(found)} of the scored step times", *(cut(what(row), width) for row in found), ""]
+
+
+def what(row: Row) -> str:
+    """A timed row in one line: error, tier, source, model, and what was counted."""
+    times = f"{row.predicted_step_time_s:.4g} s for {row.measured_step_time_s:.4g} s"
+    of = f"{row.model} on {row.accelerator}, {row.precision}, {row.layout}"
+    return f"{signed(row.step_time_error or 0.0):>8}  tier {row.step_time_tier}  {row.facts}: {of}; {times}"
 
 
 def _scores(validation: Validation, width: int) -> list[str]:
@@ -107,7 +145,9 @@ def _answer(validation: Validation) -> list[str]:
     if validation.stopped:
         text.append(f"STOPPED: {done:,} of {validation.total:,} rows were read")
     overall = (one for one in validation.summary if one.by == "all")
-    return [*text, *map(_overall, overall), "error = predicted / measured - 1; bias keeps the sign"]
+    complete = f"{compared / max(1, validation.complete):.1%} of the rows that say all that a count needs are compared"
+    signs = "error = predicted / measured - 1; bias keeps the sign"
+    return [*text, *map(_overall, overall), signs, *([complete] if compared < done else [])]
 
 
 def _overall(one: Summary) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from .table import Tier
+
 
 @dataclass(frozen=True)
 class Row:
@@ -20,6 +22,9 @@ class Row:
     predicted_step_time_s: float | None = None
     step_time_error: float | None = None
     step_time_in_band: bool | None = None
+    step_time_tier: Tier = 0  # that its step time is scored in; 0: none
+    step_time_composed: bool = False  # its measured time adds up from profiled parts
+    step_time_unscored: str = ""  # why it is in none, or not in the first
     measured_peak_mem_gib: float | None = None
     predicted_peak_mem_gib: float | None = None
     peak_mem_error: float | None = None
@@ -29,4 +34,6 @@ class Row:
     time_from: str = ""  # the columns that the measured time is from
     memory_is: str = ""  # unit and level of the measured memory
     engine: str = ""
+    layout: str = ""  # what was counted: accelerators, degrees, micro-batch
+    facts: str = ""  # the name of its source in the table of sources
     assumed: tuple[str, ...] = ()

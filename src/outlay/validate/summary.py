@@ -1,6 +1,7 @@
 """Errors of many rows together: how many, how large, to which side, and how many inside the printed band."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,8 @@ from .row import Row
 
 Quantity = Literal["step_time", "peak_mem", "allocated", "reserved"]
 GROUPS = ("all", "source", "accelerator", "precision", "model")
+FEW = 20  # rows of a source, below which sources are summed together
+TIERS = ("tier", "tier 1", "tier 2")
 SCORES = {"allocator": "complete rows at the allocator's level", "device": "rows at the level of the device"}
 
 
@@ -18,7 +21,7 @@ SCORES = {"allocator": "complete rows at the allocator's level", "device": "rows
 class Summary:
     """The errors of one group of rows. Shares are of the measured value; `in_band` is a share of the rows."""
 
-    by: str  # all, source, accelerator, precision, model, score or stage
+    by: str  # all, source, accelerator, precision, model, score, stage, tier, or a tier's sources: tier 1, tier 2
     name: str
     quantity: Quantity
     count: int
@@ -36,8 +39,24 @@ def summarise(rows: Iterable[Row]) -> tuple[Summary, ...]:
     groups = tuple(
         found for by in GROUPS for quantity in ("step_time", "peak_mem") for found in _groups(compared, by, quantity)
     )
+    tiers = (one for tier in (1, 2) for one in _tier(tier, [row for row in compared if row.step_time_tier == tier]))
     scored = ((name, [row for row in compared if row.peak_mem_score == score]) for score, name in SCORES.items())
-    return *groups, *(_summary("score", name, "peak_mem", found) for name, found in scored if found)
+    peaks = (_summary("score", name, "peak_mem", found) for name, found in scored if found)
+    return *groups, *tiers, *peaks
+
+
+def _tier(tier: int, rows: list[Row]) -> Iterator[Summary]:
+    """A tier, the same without times that add up from parts, and its sources; those of few rows are one group."""
+    whole = [row for row in rows if not row.step_time_composed]
+    names = Counter(row.facts for row in rows)
+    groups = [("tier", f"tier {tier}", rows)]
+    groups += [("tier", f"tier {tier}, measured as a whole", whole)] if len(whole) < len(rows) else []
+    groups += [(f"tier {tier}", name, [row for row in rows if row.facts == name]) for name, _ in names.most_common()]
+    few = [row for row in rows if names[row.facts] < FEW]
+    groups = [group for group in groups if group[0] == "tier" or len(group[2]) >= FEW]
+    for by, name, found in (*groups, (f"tier {tier}", f"sources under {FEW} rows", few)):
+        if found:
+            yield _summary(by, name, "step_time", found)
 
 
 def summarise_cases(cases: Iterable[CasePeak]) -> tuple[Summary, ...]:

@@ -117,6 +117,10 @@ def recompute_of(text: str) -> Recompute:
         return Recompute()
     if has(r"^(none|no|off|0|false|no ac)$|sets none", text):
         return Recompute("none")
+    if has(r"^(save_qkv_proj|qkv_proj_offloaded)$", text):
+        return Recompute("full", note=f"{text} keeps queries, keys and values: they are counted as computed again")
+    if found := re.search(r"^full in (\d+) % of layers$", text):
+        return Recompute("full", int(found[1]) / 100)
     if has(r"every other", text):
         return Recompute("full", 0.5)
     if has(r"^(full|uniform|yes|true|block)\b", text):
@@ -136,9 +140,11 @@ def schedule_of(text: str) -> Order:
     """The order of the pipeline's passes."""
     if not text or has(r"^no(ne| pipeline)?$", text):
         return Order()
-    if text in SEARCHED:
-        name, limit = SEARCHED[text]
-        return Order(name, f"{text} is found by a search under a limit of {limit}, and is counted as {name}")
+    plain, barrier = re.subn(r" with all-reduce optimizer synchronisation$", "", text)
+    if plain in SEARCHED:
+        name, limit = SEARCHED[plain]
+        waits = "; the wait of all ranks before the optimizer is not counted" if barrier else ""
+        return Order(name, f"{plain} is found by a search under a limit of {limit}, and is counted as {name}{waits}")
     if has(r"zb|zero.?bubble|dual|variant|synchroni|chimera|hanayo", text):
         raise Skip(f"schedule {quoted(text)} is not counted")
     if has(r"non-interleaved", text):

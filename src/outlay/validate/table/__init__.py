@@ -2,6 +2,7 @@
 
 sources.toml        one block a source: unit and level of its memory, FLOPs convention, engine, what it leaves out
 accelerators.toml   how tables call an accelerator, and its name in the catalogue
+tiers.toml          what puts a row's step time in tier 2, and the rows that contradict others of their table
 runs.csv            measured runs, a public locator each, under the common header
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Literal
 
 from ...quantities import GB, GIB
 
+Tier = Literal[0, 1, 2]
 UNITS: Mapping[str, float] = {"GB": GB, "GiB": GIB}
 
 
@@ -59,6 +61,9 @@ class Source:
     node: int = 0  # accelerators a node; 0: the catalogue's
     loading: bool = False  # its reading is of the whole run, so that loading the weights may be its peak
     unscored: str = ""  # why its peaks are reported and not scored, where there is more to say than `not_scored` has
+    tier: Tier = 0  # that its step times are scored in: 1 complete and dense, 2 the others, 0 none
+    untimed: str = ""  # why they are scored in none
+    composed: bool = False  # its times add up from profiled parts: scored, and the tier is summed without them too
     says: str = ""  # where these facts are from
     notes: str = ""  # traps
 
@@ -125,8 +130,31 @@ def source_of(cells: Mapping[str, str]) -> Source:
 
 
 def _is_of(source: Source, cells: Mapping[str, str]) -> bool:
-    patterns = {"source": source.match, **source.where}
-    return all(re.search(pattern, cells.get(column, ""), re.IGNORECASE) for column, pattern in patterns.items())
+    return _matches({"source": source.match, **source.where}, cells)
+
+
+def _matches(patterns: Mapping[str, str], cells: Mapping[str, str]) -> bool:
+    """Whether every pattern is found in its cell; a cell that is not there is empty."""
+    found = ((pattern, cells.get(column, "").strip()) for column, pattern in patterns.items())
+    return all(re.search(pattern, text, re.IGNORECASE) for pattern, text in found)
+
+
+def read_instead(cells: Mapping[str, str]) -> Mapping[str, str]:
+    """What is read instead of some cells of a row, since its other cells explain them."""
+    rules = _table("sources.toml")["instead"]
+    return next((rule["cells"] for rule in rules if _matches(rule["where"], cells)), {})
+
+
+def lower_tiers(counted: Mapping[str, str]) -> str:
+    """Why a row is not of tier 1, by what it was counted as; empty where it may be."""
+    rules = _table("tiers.toml")["lower"]
+    return next((str(rule["reason"]) for rule in rules if re.search(rule["match"], counted[rule["of"]])), "")
+
+
+def contradictions(cells: Mapping[str, str]) -> str:
+    """What shows that a row cannot be right as printed; empty where nothing does."""
+    rules = _table("tiers.toml")["contradiction"]
+    return next((str(rule["reason"]) for rule in rules if _matches(rule["where"], cells)), "")
 
 
 @cache
