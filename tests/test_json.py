@@ -25,6 +25,8 @@ CASES = {
     "latent": "deepseek-v3 --on 256xh100-sxm --ep 64 --seq 4096 --batch 1024 --engine fsdp2",
     "interleaved": "llama-3.1-70b --on 64xh100-sxm --tp 8 --pp 4 --vpp 5 --seq 8192 --batch 512",
     "one card": "llama-3.1-8b --on a100-sxm-80 --seq 2048",
+    "whole run": "llama-3.1-8b --on 8xp5.48xlarge --seq 8192 --batch 64 --tokens 1T --storage 10GB/s --mtbf published"
+    " --restart 10min --pue 1.2 --measured 9.8k",
     "offload": "llama-3.1-8b --on 8xh100-sxm --engine deepspeed --zero 3 --offload-parameters 1 --offload-optimizer 1",
 }
 

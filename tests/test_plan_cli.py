@@ -162,8 +162,9 @@ def test_days_hours_and_dollars_are_of_the_whole_run(capsys: pytest.CaptureFixtu
     steps = -(-100_000_000_000 // (16 * 4096))
     hours = steps * bill["step"]["seconds"] / 3600
 
-    assert f"{hours / 24:,.1f} days" in out and f"{8 * hours:,.0f} card-hours" in out
-    assert "USD at 6.88 a card-hour (list price of 2026-11-29)" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert f"{hours / 24:,.1f} days" in said and f"{8 * hours:,.0f} card-hours" in said
+    assert "USD at 6.88 a card-hour (list price of 2026-11-29)" in said
 
 
 def test_an_accelerator_by_itself_has_no_price() -> None:

@@ -24,7 +24,7 @@ from outlay.formula import WORDS, of_row
 from outlay.reading import field_units, function_of, read
 
 UNITS: pint.UnitRegistry = pint.UnitRegistry(None)
-for dimension in ("B = [data]", "s = [time]", "FLOP = [work]"):
+for dimension in ("B = [data]", "s = [time]", "FLOP = [work]", "J = [energy]", "W = J / s"):
     UNITS.define(dimension)
 PLAIN = {"", "param", "token", "share"}
 
@@ -106,8 +106,10 @@ def _same(word: str, values: Iterable[Any]) -> None:
         raise UnitsError(f"{word} of {' and '.join(sorted(found))}")
 
 
-def _rounded(word: str, rounding: Callable[[float], int]) -> Callable[[Any], int]:
-    def unit_word(x: Any) -> int:
+def _rounded(word: str, rounding: Callable[[float], float]) -> Callable[[Any], float]:
+    """A word that takes plain numbers alone."""
+
+    def unit_word(x: Any) -> float:
         if _dimension(x) != _dimension(1):
             raise UnitsError(f"{word} of {_dimension(x)}, which depends on the unit chosen")
         return rounding(x.m_as("") if isinstance(x, pint.Quantity) else x)
@@ -153,6 +155,7 @@ UNIT_WORDS: dict[str, Callable[..., Any]] = {
     "ceil": _rounded("ceil", math.ceil),
     "floor": _rounded("floor", math.floor),
     "sqrt": lambda x: x**0.5,
+    "expm1": _rounded("expm1", math.expm1),
     "where": _where,
     "divide": _divide,
     "maximum": _chosen("maximum", lambda a, b: a >= b),
@@ -188,7 +191,7 @@ def _is_word(value: Any) -> bool:
 
 _PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12}
 _NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
-_UNITED = re.compile(rf"(?<![\w.])({_NUMBER}) ([PTGMkmunp]?)(FLOP/s|B/s|s/B|FLOP|B|s|param|token)(?![\w/])")
+_UNITED = re.compile(rf"(?<![\w.])({_NUMBER}) ([PTGMkmunp]?)(FLOP/s|B/s|s/B|FLOP|B|s|J|W|param|token)(?![\w/])")
 _PERCENT = re.compile(rf"(?<![\w.])({_NUMBER}) %(?= [-+*/\[]|[,)]|$)")
 _KNOWN = re.compile(rf"{_UNITED.pattern}|{_NUMBER}|\[.*\]|" + "|".join(word.__name__ for word in WORDS))
 _NAMES = re.compile(r"[^\W\d]")

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from .engines.engine import Engine
     from .engines.tables import engine as load_engine
     from .errors import Fault, InputError, OutlayError
-    from .job import Beside, Job, Packing
+    from .job import Beside, Job, Measured, Packing
     from .ladder import explain_count
     from .layout.axes import Layout
+    from .measured import reached_of
     from .model.catalogue import find as load_model
     from .model.model import Model
     from .search.plan import Plan, plan
     from .undivided import Parameters, parameters
+    from .whole_run import goodput_of, run_of
 
 # Each is loaded when it is asked for: a bill does not wait for a search, nor a line of help for either.
 _PLACES = {
@@ -39,6 +41,7 @@ _PLACES = {
     "InputError": "errors.InputError",
     "Job": "job.Job",
     "Layout": "layout.axes.Layout",
+    "Measured": "job.Measured",
     "Model": "model.model.Model",
     "OutlayError": "errors.OutlayError",
     "Packing": "job.Packing",
@@ -47,11 +50,14 @@ _PLACES = {
     "count": "bill.count",
     "explain": "derivation.explain",
     "explain_count": "ladder.explain_count",
+    "goodput_of": "whole_run.goodput_of",
     "load_cluster": "cluster.catalogue.cluster",
     "load_engine": "engines.tables.engine",
     "load_model": "model.catalogue.find",
     "parameters": "undivided.parameters",
     "plan": "search.plan.plan",
+    "reached_of": "measured.reached_of",
+    "run_of": "whole_run.run_of",
 }
 
 
@@ -76,6 +82,7 @@ __all__ = [
     "InputError",
     "Job",
     "Layout",
+    "Measured",
     "Model",
     "OutlayError",
     "Packing",
@@ -84,9 +91,12 @@ __all__ = [
     "count",
     "explain",
     "explain_count",
+    "goodput_of",
     "load_cluster",
     "load_engine",
     "load_model",
     "parameters",
     "plan",
+    "reached_of",
+    "run_of",
 ]

@@ -39,6 +39,11 @@ def sqrt(x: Real) -> Real:
     return np.sqrt(x) if isinstance(x, np.ndarray) else math.sqrt(x)
 
 
+def expm1(x: Real) -> Real:
+    """e to the power of x, less 1, exact also where x is small."""
+    return np.expm1(x) if isinstance(x, np.ndarray) else math.expm1(x)
+
+
 def where(condition: Flag, yes: Real, no: Real) -> Real:
     """`yes` where the condition holds, else `no`. Both are evaluated: write each so that it is safe."""
     if not isinstance(condition, np.ndarray):
@@ -136,4 +141,4 @@ def kept(function: Kept) -> Kept:
     return answer  # type: ignore[return-value]
 
 
-WORDS = (ceil, floor, sqrt, where, divide, maximum, minimum, total, each)
+WORDS = (ceil, floor, sqrt, expm1, where, divide, maximum, minimum, total, each)

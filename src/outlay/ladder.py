@@ -17,6 +17,7 @@ from .job import Job
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.sizes import sizes
+from .measured import measured_seconds
 from .memory.activations import (
     activation_bytes,
     recompute_bytes,
@@ -43,6 +44,7 @@ from .model.operations import Row, Sizes
 from .quantities import Bytes
 from .schedule.bubble import schedule_share
 from .stage import StageCosts
+from .step.goodput import goodput_share
 from .step.offload import shown_seconds
 from .step.total import idle_parts, pass_seconds, slowest_pass, step_seconds
 from .step.traffic import axis_bytes, data_bytes, pipeline_bytes
@@ -55,6 +57,7 @@ from .textbook import (
     textbook_tape,
     worst_stage,
 )
+from .whole_run import failing
 
 if TYPE_CHECKING:
     from .over_time import RankOverTime
@@ -166,6 +169,7 @@ _TABLE = (
     Quantity("step.forward", "s", sum_forward, _speed, None),
     Quantity("step.offload", "s", shown_seconds, _offload, None),
     Quantity("saved", "B", saved_bytes, lambda at: saved_parts(at.case), None),
+    Quantity("goodput", "share", goodput_share, failing, None),
     Quantity("traffic", "B", sent_in_step, _traffic, None),
     Quantity("traffic.tp", "B", axis_bytes, _axis("tp"), None),
     Quantity("traffic.cp", "B", axis_bytes, _axis("cp"), None),
@@ -229,9 +233,10 @@ def rungs(name: str, loaded: Loaded, run: "Simulated | None" = None) -> tuple[Ru
     """The same quantity as the textbook counts it, as outlay's formulas do, simulated if it was, and measured."""
     quantity = find_quantity(name)
     coarse = quantity.coarse(loaded) if quantity.coarse else None
+    reached = measured_seconds(loaded.case) if name == "step" else None
     return (
         Rung("coarse", coarse, quantity.unit, quantity.coarse_note or "no textbook count"),
         Rung("refined", float(quantity.formula(*quantity.inputs(loaded))), quantity.unit, "this derivation"),
         _simulated(name, loaded, run),
-        Rung("measured", None, quantity.unit, "not measured"),
+        Rung("measured", reached, quantity.unit, "not measured" if reached is None else "--measured"),
     )

@@ -23,6 +23,8 @@ FlopRate = Annotated[Real, "FLOP/s"]
 Bandwidth = Annotated[Real, "B/s"]
 Pace = Annotated[Real, "s/B"]
 Intensity = Annotated[Real, "FLOP/B"]
+Energy = Annotated[Real, "J"]
+Power = Annotated[Real, "W"]
 
 # Plain numbers of a record: one figure with its unit, never an array, so that the faces can make a schema of them.
 PlainBytes = Annotated[float, "B"]
@@ -30,6 +32,7 @@ PlainSeconds = Annotated[float, "s"]
 PlainFlopRate = Annotated[float, "FLOP/s"]
 PlainBandwidth = Annotated[float, "B/s"]
 PlainShare = Annotated[float, "share"]
+PlainPower = Annotated[float, "W"]
 
 GB = 1e9
 GIB = 2.0**30

@@ -15,7 +15,7 @@ from .layout.stages import whole
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Block, Model
 from .model.modules import checkpoints
-from .model.operations import Linear, Row, Sizes
+from .model.operations import Attention, Linear, Row, Sizes
 from .sums import split_moves, sum_flops, sum_flops_back, sum_parameters
 
 
@@ -151,6 +151,15 @@ def sequence_flops(model: Model, job: Job) -> float:
     """Model FLOPs of one sequence's forward pass, attention as the job counts it; every expert loaded alike."""
     alike = replace(job, **ALIKE)
     return sum(count * float(sum_flops(work, here)) for count, work, here in _sections(model, alike))
+
+
+def attention_flops(model: Model, job: Job) -> float:
+    """Those of the attention cores alone."""
+    cores = (
+        (count, tuple(row for row in work if isinstance(row, Attention)), here)
+        for count, work, here in _sections(model, replace(job, **ALIKE))
+    )
+    return sum(count * float(sum_flops(work, here)) for count, work, here in cores)
 
 
 def backward_flops(model: Model, job: Job) -> float:

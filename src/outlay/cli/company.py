@@ -1,19 +1,21 @@
-"""What else is on the accelerators, and how documents fill a sequence: texts of --beside and --packing."""
+"""Texts of --beside, --packing and --measured: other models, how documents fill a sequence, what a run reached."""
 
 import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from ..errors import InputError
-from ..job import AUTO, Beside, Packing
+from ..job import AUTO, Beside, Measured, Packing
 from ..model import catalogue
 from ..undivided import parameters
 from .flags import hints
+from .values import number
 
 ROLES = get_args(hints(Beside)["role"])
 BESIDE_RULE = f"MODEL:ROLE or MODEL:ROLE:RANKS, several with a comma; ROLE {', '.join(ROLES)}"
 PACKING_RULE = "mean=800, mean=800,spread=1.2, or mean=800,padded"
 MOST_MODELS = 16
+MEASURED = 1e-9, 1e15  # least and most, of tokens or seconds: beyond any that means something
 
 
 def beside(value: Any) -> tuple[Any, str]:
@@ -62,4 +64,25 @@ def _words(text: str) -> dict[str, Any]:
     return {name: number if equals else True for name, equals, number in pairs}
 
 
-READERS = {Beside: beside, Packing: packing}  # of a field's value, by the record that it holds
+MEASURED_RULE = "11.2k or 11200: tokens a second on one accelerator; or 4.2s or 850ms: seconds of a step"
+RATES = {"": 1.0, "K": 1e3, "M": 1e6}
+
+
+def measured(value: Any) -> tuple[Any, str]:
+    """What a run reached, in a text, a number or a record; or the rule that it breaks."""
+    if isinstance(value, Measured):
+        return value, ""
+    if isinstance(value, Mapping):
+        try:
+            return Measured(**value), ""
+        except TypeError:
+            return None, MEASURED_RULE
+    text = str(value)
+    rate, step = number(text, RATES), number(text, {"S": 1.0, "MS": 1e-3})
+    found = Measured(float(rate)) if rate is not None else Measured(0.0, float(step)) if step is not None else None
+    least, most = MEASURED
+    good = found is not None and least <= found.tokens_per_second_per_device + found.step_seconds <= most
+    return found, "" if good else MEASURED_RULE
+
+
+READERS = {Beside: beside, Packing: packing, Measured: measured}  # of a field's value, by the record that it holds

@@ -101,6 +101,14 @@ QUESTION = (
     Flag("part", ("--part",), "dotted path of the language model in the config, such as text_config"),
     Flag("storage", ("--storage",), "bandwidth of the storage that checkpoints go to, of all cards together: 200GB/s"),
     Flag(
+        "mtbf",
+        ("--mtbf",),
+        "mean time between failures of ONE accelerator: 50000h (of a node of 8: eight times that of the node); or"
+        " published, what a large run saw; with --storage it gives the goodput",
+    ),
+    Flag("restart", ("--restart",), "from a failure until the job runs again, without reading the checkpoint: 10min"),
+    Flag("pue", ("--pue",), "power usage effectiveness: all power of the site over that of the accelerators: 1.2"),
+    Flag(
         "extra_parameters",
         ("--extra-parameters",),
         "parameters beside the language model, such as 0.57e9 of a vision tower",

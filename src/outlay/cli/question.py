@@ -17,7 +17,7 @@ from ..layout.axes import Layout
 from ..model.model import Model, with_extra
 from ..show.restore import Asked, is_bill, left_out, restore
 from .flags import Given
-from .storing import with_storage
+from .storing import with_site
 from .values import Faults, read_fields, unknown_key
 from .values import count as read_count
 
@@ -25,7 +25,7 @@ LARGEST_FILE = 64 * 2**20  # bytes
 MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
 TEXTS = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "engine": "megatron", "family": "llama", "part": "text_config"}
 MOST_EXTRA = 10**12  # parameters
-KEYS = (*TEXTS, "extra_parameters", "storage", "job", "layout")
+KEYS = (*TEXTS, "extra_parameters", "storage", "mtbf", "restart", "pue", "job", "layout")
 
 # Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
 TYPES = ("master_dtype", "moment_dtype", "gradient_dtype", "reduce_dtype", "gather_dtype")  # of state and wire
@@ -97,7 +97,7 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
     layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
-    clusters = with_storage(clusters, {**at.file, **at.texts}.get("storage"), faults)
+    clusters = with_site(clusters, {**at.file, **at.texts}, faults)
     faults.stop()
     assert at.model is not None
     job = at.job

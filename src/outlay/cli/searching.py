@@ -16,7 +16,7 @@ from ..search.space import DEGREES, Space, Width, declare
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, resolved
 from .question import read_clusters, read_task
-from .storing import with_storage
+from .storing import with_site
 from .values import Faults, count
 
 OBJECTIVES = ("time", "accelerators")
@@ -51,7 +51,7 @@ def read_search(given: Given) -> Searched:
     found = read_narrowing(given.values, _table(at.file.get("layout", {}), faults), faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
-    clusters = with_storage(clusters, {**at.file, **at.texts}.get("storage"), faults)
+    clusters = with_site(clusters, {**at.file, **at.texts}, faults)
     faults.stop()
     assert at.model is not None
     job, notes = _one_batch(at.job, clusters)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import log2
 
-from ..quantities import PlainBandwidth, PlainBytes, PlainFlopRate, PlainSeconds, PlainShare
+from ..quantities import PlainBandwidth, PlainBytes, PlainFlopRate, PlainPower, PlainSeconds, PlainShare
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Accelerator:
     memory_share: PlainShare  # of memory bandwidth, kernels bound by memory
     launch_seconds: PlainSeconds  # the accelerator's own gap between two kernels
     multiprocessors: float  # that share the work of a kernel; 0 where it is not known
+    power_watts: PlainPower = 0.0  # as specified: its thermal design power; 0 where it is not known
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class Cluster:
     notes: tuple[str, ...] = ()  # what was taken from elsewhere, and is said in every answer
     host_bytes: PlainBytes | None = None  # host memory, an accelerator's part of its node; None where nobody says it
     storage_bandwidth: PlainBandwidth | None = None  # of the storage that checkpoints go to, for all ranks together
+    mtbf_seconds: PlainSeconds | None = None  # mean time between failures of one accelerator; None where it is not said
+    restart_seconds: PlainSeconds | None = None  # from a failure until the job runs again, without reading a checkpoint
+    pue: float | None = None  # power usage effectiveness: all power of the site over that of the accelerators
 
     @property
     def doublings(self) -> float:

@@ -75,7 +75,7 @@ class Workspaces:
 
 @dataclass(frozen=True)
 class TimeBands:
-    """How far a step's measured time lies from its count, up or down: what each part of a case adds, in shares of it."""
+    """How far a step's measured time lies from its count, up or down: what each part of a case adds, as shares."""
 
     engine: PlainShare
     precision: PlainShare

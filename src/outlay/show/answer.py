@@ -107,21 +107,6 @@ def step_line(bill: Bill, style: Style) -> list[str]:
     )
 
 
-def days_line(bill: Bill, style: Style) -> list[str]:
-    """How long the whole run takes, where its tokens are said."""
-    if not bill.job.tokens:
-        return []
-    per_step = bill.job.global_batch * bill.job.sequence_length
-    steps = bill.rampup.run_steps if bill.rampup else ceil(bill.job.tokens / per_step)
-    seconds = bill.rampup.run_seconds if bill.rampup else steps * bill.step.seconds
-    hours = seconds * bill.cluster.ranks / 3600
-    text = (
-        f"{short(bill.job.tokens)} tokens: {steps:,} steps of {short(per_step)} tokens, {figure(seconds / 86400)} days,"
-        f" {short(hours)} card-hours, without restarts"
-    )
-    return block("RUN", text, style)
-
-
 def ramp_line(bill: Bill, style: Style) -> list[str]:
     """What the run costs before its batch is whole."""
     ramp = bill.rampup

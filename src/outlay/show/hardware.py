@@ -195,6 +195,8 @@ def cluster_lines(of: Cluster, style: Style) -> list[str]:
         said.insert(0, f"{both(of.host_bytes)} of host memory a card")
     if of.storage_bandwidth is not None:
         said.insert(0, f"{figure(of.storage_bandwidth / GB)} GB/s to the storage of checkpoints, all cards together")
+    if of.mtbf_seconds is not None:
+        said.insert(0, f"a card fails every {of.mtbf_seconds / 3600:,.0f} hours")
     if price and (dollars := of.dollars()) is not None:
         said.insert(0, f"{dollars:,.2f} USD an hour, price of {price.date}{', recalled' if price.unverified else ''}")
     return [*lines, *_notes(said, style), "", *block("MORE", "the same with --toml: a file to edit, for --on", style)]

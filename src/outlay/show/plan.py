@@ -1,20 +1,18 @@
 """A plan in the terminal: the best layout first, then what proves it, what is near it, and why."""
 
 from dataclasses import dataclass
-from math import ceil
 
-from ..bill import Bill
 from ..search.fewest import Tried
 from ..search.plan import Plan, Ranked
 from ..undivided import parameters
 from .answer import binds_line, headline, step_line, where
 from .layouts import layout_flags, mesh
-from .money import price_of
 from .parts import memory_part
 from .plan_frontier import frontier_part
 from .plan_parts import baseline_part, best_part, rejected_part, space_part, tried_part, why_part
 from .terminal import assumed_lines, closing_lines, loud_notes, model_words, subject_lines
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short, wrapped
+from .whole_run import run_text
 
 
 @dataclass(frozen=True)
@@ -69,24 +67,9 @@ def best_lines(found: Plan, style: Style) -> list[str]:
     held = f"{both(memory.peak_bytes)} of {both(memory.usable_bytes)} usable"
     free = f"{gib(memory.usable_bytes - memory.peak_bytes)} free; {where(bill)}"
     texts = [f"dp {bill.derived.dp}, {counted(bill.derived.micro_batches, 'micro-batch')} a pipeline"]
-    texts += [f"{time}   {rate}", f"{held}, {free}", *_run_text(bill)]
+    texts += [f"{time}   {rate}", f"{held}, {free}", *run_text(bill)]
     lines = block("BEST", layout_flags(first.layout, found.model, found.engine), style, f"1;{GOOD}")
     return lines + [line for text in texts for line in wrapped(text, style, 10, 10)]
-
-
-def _run_text(bill: Bill) -> list[str]:
-    """Days, card-hours and dollars of the whole run, where its tokens are said."""
-    if not bill.job.tokens:
-        return []
-    steps = ceil(bill.job.tokens / (bill.job.global_batch * bill.job.sequence_length))
-    hours = steps * bill.step.seconds / 3600
-    text = f"{short(bill.job.tokens)} tokens: {figure(hours / 24)} days, {short(hours * bill.cluster.ranks)} card-hours"
-    price = price_of(bill.cluster)
-    if price is None:
-        return [f"{text}, without restarts"]
-    each = price.dollars / bill.cluster.ranks
-    known = f"list price of {price.date}{', unverified' if price.unverified else ''}"
-    return [f"{text}, {short(price.dollars * hours)} USD at {figure(each)} a card-hour ({known}), without restarts"]
 
 
 def _proved_line(found: Plan, style: Style) -> list[str]:

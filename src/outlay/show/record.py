@@ -11,9 +11,11 @@ from outlay import __version__
 from ..bill import Bill
 from ..holding import Item, Memory
 from ..items import Step, TrafficItem
+from ..measured import reached_of
 from ..model.model import Model
 from ..search.advice import Advice
 from ..undivided import Parameters
+from ..whole_run import goodput_of, run_of
 
 Record = dict[str, Any]
 
@@ -129,9 +131,15 @@ def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
         **({"offload": plain(of.offload)} if of.offload else {}),
         **({"loading": plain(of.loading)} if of.loading else {}),
+        **{name: plain(found) for name, found in _whole(of).items() if found},
     }
     made["assumptions"] += [f"{path} is null: it has no meaning here" for path in unknown(made)]
     return made
+
+
+def _whole(of: Bill) -> Record:
+    """The whole run, what failures leave of it, and what was measured: each where the question says enough."""
+    return {"run": run_of(of), "goodput": goodput_of(of), "measured": reached_of(of)}
 
 
 def table(bills: Iterable[Bill]) -> Record:
@@ -140,7 +148,9 @@ def table(bills: Iterable[Bill]) -> Record:
 
 
 STORAGE = ("storage_bandwidth", "write_seconds", "read_seconds", "needed_bandwidth", "accelerator_bytes")
-NULLABLE = ("verdict", "band", "spine", "price", "packing", "host_bytes", *STORAGE)
+RUN = ("dollars", "band_dollars", "energy_kwh", "band_energy_kwh", "run", "failures")
+SITE = ("mtbf_seconds", "restart_seconds", "pue", "measured")
+NULLABLE = ("verdict", "band", "spine", "price", "packing", "host_bytes", *STORAGE, *RUN, *SITE)
 
 
 def unknown(value: Any, path: str = "") -> Iterator[str]:

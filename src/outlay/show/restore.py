@@ -157,6 +157,8 @@ def _range(key: str) -> tuple[float, float, str]:
         return 0, 1, "a share, or 0 for what is usual"
     if key == "share" or key.endswith("_share"):
         return 1e-6, 1, "a share above 0, at most 1"
+    if key == "pue" or key == "mtbf_seconds":
+        return 1, LARGEST, "1 or more"
     if key.endswith("bandwidth"):
         return 1, LARGEST, "bytes a second, above 0"
     return (1, LARGEST, "1 or more") if key in DIVISORS else (0, LARGEST, "a finite number, 0 or more")

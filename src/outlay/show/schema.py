@@ -5,7 +5,9 @@ from typing import Any
 
 from ..job import Job
 from ..layout.axes import Layout
+from .measured import REACHED
 from .storage import LOADING, OFFLOAD, SAVED
+from .whole_run import WHOLE_RUN
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -141,7 +143,7 @@ def bill_schema() -> Schema:
         }
     )
     more = {"advice": list_of(record_of(ADVICE)), "rampup": _ramp()}
-    more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING)}
+    more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING), **WHOLE_RUN, **REACHED}
     return {"$schema": DRAFT, **_with_more(made, more)}
 
 

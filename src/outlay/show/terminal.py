@@ -12,7 +12,6 @@ from ..undivided import Parameters
 from .answer import (
     binds_line,
     colour_of,
-    days_line,
     headline,
     idle_line,
     next_line,
@@ -22,9 +21,11 @@ from .answer import (
     verdict_of,
 )
 from .labels import degrees
+from .measured import reached_line, reached_part
 from .parts import memory_part, time_part
 from .storage import storage_lines
 from .text import BAD, Style, block, counted, duration, figure, percent, safe, short, table, wrapped
+from .whole_run import costs_part, run_lines
 
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 
@@ -34,7 +35,8 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[
     return [
         *headline(bill, style),
         *step_line(bill, style),
-        *days_line(bill, style),
+        *reached_line(bill, style),
+        *run_lines(bill, style),
         *ramp_line(bill, style),
         *idle_line(bill, style),
         *binds_line(bill, style),
@@ -48,6 +50,8 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[
         "",
         *time_part(bill, style),
         "",
+        *reached_part(bill, style),
+        *costs_part(bill, style),
         *storage_lines(bill, style),
         *closing_lines(bill, style),
     ]

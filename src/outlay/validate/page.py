@@ -16,7 +16,9 @@ RULE = "| --- |" + " ---: |" * 7
 def markdown(validation: Validation) -> list[str]:
     """The comparison as tables of a page: scored peaks, memory, time, and what was skipped."""
     done, compared = len(validation.rows), len(validation.compared)
-    text = [f"{compared:,} of {done:,} rows compared: {compared / max(1, validation.complete):.1%} of those that say all"]
+    text = [
+        f"{compared:,} of {done:,} rows compared: {compared / max(1, validation.complete):.1%} of those that say all"
+    ]
     text += ["that a count needs. An error is predicted / measured - 1; bias keeps the sign.", ""]
     text += [*_tiers(validation), *_timed(validation), *_worst(validation)]
     text += [*_scores(validation), *_facts(validation), *_cases(validation.cases)]

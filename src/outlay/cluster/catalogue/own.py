@@ -1,8 +1,9 @@
 """A cluster of one's own, from a TOML file. Nothing in it is executed; every fault is said at once.
 
 name, accelerator (a name of the catalogue, or a table: `base` and what differs), ranks, accelerators_per_node, rails,
-host_bytes (an accelerator's part of its node), storage_bandwidth (of all accelerators together), unverified, [[levels]]
-from the inside out (two or three; or one that joins all), [price].
+host_bytes (an accelerator's part of its node), storage_bandwidth (of all accelerators together), mtbf_seconds (of one
+accelerator), restart_seconds, pue, unverified, [[levels]] from the inside out (two or three; or one that joins all),
+[price].
 """
 
 import os
@@ -24,7 +25,7 @@ LARGEST = 2**20  # bytes of a file
 RULE = "--on FILE.toml is a TOML file in UTF-8, of 1 MiB at most"
 TOP = (
     *("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "storage_bandwidth"),
-    *("unverified", "levels", "price"),
+    *("mtbf_seconds", "restart_seconds", "pue", "unverified", "levels", "price"),
 )
 LEVEL = ("name", "size", "bandwidth", "share", "latency_seconds", "paths", "nics", "oversubscription")
 MIXED = ("accelerators", "nodes")  # keys that would name several kinds
@@ -55,9 +56,10 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
     levels = _levels(top, card.base, joined, notes)
     rails = top.count("rails", 1_024, 1)
     price, named = _price(top), top.names("unverified")
-    host, storage = (
-        top.figure(key, least=1.0) if key in top.values else None for key in ("host_bytes", "storage_bandwidth")
-    )
+    sized = ("host_bytes", "storage_bandwidth")
+    host, storage = (top.figure(key, least=1.0) if key in top.values else None for key in sized)
+    timed = ("mtbf_seconds", "restart_seconds")
+    mtbf, restart = (top.figure(key) if key in top.values else None for key in timed)
     stem = Path(path).stem
     stem = stem if stem.isprintable() and 0 < len(stem) <= LONGEST else "own"
     name = top.text("name", stem)
@@ -79,6 +81,9 @@ def own_cluster(path: str, ranks: int = 0) -> Cluster:
         notes=tuple(notes),
         host_bytes=host,
         storage_bandwidth=storage,
+        mtbf_seconds=mtbf,
+        restart_seconds=restart,
+        pue=top.number("pue", 1, 10, 1) if "pue" in top.values else None,
     )
 
 
@@ -147,7 +152,7 @@ def _own_card(at: Table) -> _Card:
 
 
 SHARES = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share")
-USUAL = (*SHARES, "matmul_depth", "fp8_depth", "multiprocessors")
+USUAL = (*SHARES, "matmul_depth", "fp8_depth", "multiprocessors", "power_watts")
 
 
 def _number(at: Table, name: str, under: Accelerator | None) -> float:

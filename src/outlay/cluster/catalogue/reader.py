@@ -17,6 +17,9 @@ RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units
     "seconds": (0, 1, "0 s to 1 s"),
     "share": (1e-6, 1, "above 0, at most 1"),
     "price": (0, 1e9, "0 USD/h or more"),
+    "watts": (0, 1e6, "0 W or more; 0 where it is not known"),
+    "mtbf_seconds": (1, 1e12, "1 s or more"),
+    "restart_seconds": (0, 1e7, "0 s or more"),
     "depth": (0, 1e6, "0 values or more"),
     "multiprocessors": (0, 1e6, "0 or more; 0 where it is not known"),
     **dict.fromkeys(("fp8_share", "mxfp8_share", "fp4_share"), (0, 1, "0 to 1; 0: as matmul_share")),
@@ -31,6 +34,7 @@ EXAMPLES = {
     "price": "55.04 USD/h",
     "depth": "150 values",
     "multiprocessors": "132 multiprocessors",
+    "watts": "700 W",
 }
 NOTHING = object()
 

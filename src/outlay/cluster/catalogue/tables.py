@@ -5,7 +5,7 @@ nodes.toml          one block a node type: an accelerator, how many, and the NIC
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -68,7 +68,9 @@ def accelerator(name: str) -> Accelerator:
     """One accelerator by its name, in SI units."""
     name = known(name, accelerator_names())
     entry, values = _entry("accelerators.toml", name), values_of(figures(name))
-    rates = {field.name: values[words(field.name)] for field in fields(Accelerator) if field.type is not str}
+    numbers = [field for field in fields(Accelerator) if field.type is not str]
+    needed = [field.name for field in numbers if field.default is MISSING or words(field.name) in values]
+    rates = {name: values[words(name)] for name in needed}
     return Accelerator(name=name, title=entry["title"], vendor=entry["vendor"], **rates)
 
 

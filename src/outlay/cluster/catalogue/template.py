@@ -16,6 +16,11 @@ NODES = "# accelerators_per_node = 8    # ranks must be whole nodes\n"
 RAILS = "# rails = 8                    # networks side by side, one to each accelerator of a domain\n"
 HOST = '# host_bytes = "256 GiB"         # host memory, an accelerator: offload is checked against it\n'
 STORAGE = '# storage_bandwidth = "200 GB/s"  # where checkpoints go, all accelerators together\n'
+SITE = """\
+# mtbf_seconds = "50000 h"         # mean time between failures of ONE accelerator
+# restart_seconds = "10 min"       # from a failure until the job runs again
+# pue = 1.2                        # all power of the site over that of the accelerators
+"""
 NETWORK = """\
 # nics = 2                     # NICs an accelerator, where `bandwidth` is that of one (0.5: two share one)
 # oversubscription = 2         # divides the bandwidth
@@ -48,6 +53,9 @@ def template(cluster: Cluster, whole: bool = False) -> str:
     lines += [HOST] if cluster.host_bytes is None else [_figure("host_bytes", cluster.host_bytes)]
     storage = cluster.storage_bandwidth
     lines += [STORAGE] if storage is None else [_figure("storage_bandwidth", storage)]
+    timed = {name: getattr(cluster, name) for name in ("mtbf_seconds", "restart_seconds")}
+    lines += [_figure(name, value) for name, value in timed.items() if value is not None] or [SITE]
+    lines += [] if cluster.pue is None else [f"pue = {cluster.pue!r}\n"]
     lines += [f"unverified = [{recalled}]    # rest on memory; every answer says so\n"] if recalled else []
     lines += [] if named else ["\n[accelerator]\n", *_card(cluster.accelerator)]
     lines += _levels(cluster)

@@ -8,7 +8,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {  # by the last word of a figure's n
     "flops": {"TFLOP/s": 1e12, "PFLOP/s": 1e15, "FLOP/s": 1.0},
     "bytes": {"MiB": 2.0**20, "GiB": 2.0**30, "GB": 1e9, "B": 1.0},
     "bandwidth": {"GB/s": 1e9, "TB/s": 1e12, "Gb/s": 1e9 / 8, "B/s": 1.0},
-    "seconds": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    "seconds": {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
     "share": {"share": 1.0},
     "size": {"accelerators": 1.0},
     "accelerators": {"accelerators": 1.0},
@@ -16,6 +16,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {  # by the last word of a figure's n
     "depth": {"values": 1.0},
     "multiprocessors": {"multiprocessors": 1.0},
     "price": {"USD/h": 1.0},
+    "watts": {"W": 1.0, "kW": 1000.0},
 }
 
 
@@ -34,6 +35,6 @@ def written(value: float, measure: str) -> str:
     for unit, size in UNITS[measure].items():
         for digits in (6, 12, 17):
             text = f"{value / size:.{digits}g}"
-            if float(text) * size == value:
+            if float(text) * size == value and "e+" not in text:
                 return f"{text} {unit}"
-    return f"{value!r} {list(UNITS[measure])[-1]}"
+    return f"{value!r} {next(unit for unit, size in UNITS[measure].items() if size == 1)}"
