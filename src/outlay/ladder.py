@@ -9,7 +9,7 @@ from .cluster.accelerator import Cluster
 from .derivation import Step, explain
 from .engines.engine import Engine
 from .engines.rates import rates
-from .engines.tables import kernel_set, precision
+from .engines.tables import kernels_of, precision
 from .errors import Fault, InputError, nearest, quoted
 from .formula import total
 from .items import busiest_stage, slowest_stage
@@ -121,14 +121,14 @@ def _passes(loaded: Loaded) -> tuple[Any, ...]:
 def _rows(loaded: Loaded) -> tuple[tuple[Row, ...], Sizes]:
     """Kernels of the last kind of layer (the experts, where there are any), and its sizes on a rank."""
     case = loaded.case
-    kernels = kernel_set(case.engine.kernels)
+    kernels = kernels_of(case.engine)
     block = case.model.blocks[-1]
     work, _ = split_moves(rows(case.model, block, kernels))
     return work, sizes(case.model, block, case.job, case.layout, case.engine, kernels)
 
 
 def _speed(loaded: Loaded) -> tuple[Any, ...]:
-    kernels = kernel_set(loaded.case.engine.kernels)
+    kernels = kernels_of(loaded.case.engine)
     speed = rates(loaded.case.cluster.accelerator, precision(loaded.case.job.precision), kernels, loaded.case.recipe)
     return *_rows(loaded), speed
 

@@ -12,7 +12,7 @@ from .cluster.efficiency import Rates
 from .engines.engine import Engine, KernelSet
 from .engines.rates import rates
 from .engines.recipe import Recipe
-from .engines.tables import kernel_set, precision
+from .engines.tables import kernels_of, precision
 from .formula import maximum, where
 from .job import Job, dequantised_of, recipe_of
 from .layout.axes import Layout
@@ -280,7 +280,7 @@ def inventory(model: Model, job: Job, kernels: KernelSet) -> dict[str, tuple[Row
 
 def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine) -> ModelCosts:
     """Walk the rows of every kind once. The only call that does."""
-    kernels, recipe = kernel_set(engine.kernels), recipe_of(job, engine, cluster.accelerator)
+    kernels, recipe = kernels_of(engine), recipe_of(job, engine, cluster.accelerator)
     speed = rates(cluster.accelerator, precision(job.precision), kernels, recipe)
     heres = [sizes(model, block, job, layout, engine, kernels) for block in (*model.blocks, *model.ends)]
     found = inventory(model, job, kernels)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from .flags import FACE, Flag, Given, Positional, callable_of, question_flags
+from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .plan_flags import plan_flags
 
 MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
@@ -118,13 +118,24 @@ def _recompute() -> tuple[Flag, ...]:
 
 
 def _validating() -> tuple[Flag, ...]:
-    page = Flag("markdown", ("--markdown",), "print tables for a page: by source and by accelerator", switch=True)
-    dots = Flag("svg", ("--svg",), "write predicted against measured step times as a picture to a file", dash=True)
-    return (page, dots, FORCE)
+    return (
+        Flag("markdown", ("--markdown",), "print tables for a page: by source and by accelerator", switch=True),
+        Flag("svg", ("--svg",), "write predicted against measured step times as a picture to a file", dash=True),
+        PROFILE,
+        Flag("engine", ("--engine",), "the engine of rows whose source is not known"),
+        Flag("fit", ("--fit",), "fit a profile on the rows: of one accelerator and one engine", switch=True),
+        Flag("output", ("--output", "-o"), "the file of the profile; default: standard output"),
+        Flag("date", ("--date",), "when the rows ran, which the profile then says"),
+        FORCE,
+    )
 
 
 def _hardware() -> tuple[Flag, ...]:
-    return (Flag("toml", ("--toml",), "print a TOML file of it, to be edited and given to --on", switch=True),)
+    return (
+        Flag("toml", ("--toml",), "print a TOML file of it, to be edited and given to --on", switch=True),
+        Flag("profile", ("--profile",), "print its profile, to be edited and given to --profile", switch=True),
+        Flag("engine", ("--engine",), "the engine of that profile; default: megatron"),
+    )
 
 
 def _explain() -> tuple[Flag, ...]:
@@ -205,14 +216,14 @@ COMMANDS = (
     ),
     Command(
         "schema",
-        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate).",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate, fit).",
         "schemas",
-        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute or validate"),),
+        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute, validate or fit"),),
         _none,
     ),
     Command(
         "validate",
-        "Predicted against measured runs.",
+        "Predicted against measured runs; and, with --fit, a profile of your own from them.",
         "validating",
         (Positional("files", "CSV files with the header of measured runs", many=True),),
         _validating,

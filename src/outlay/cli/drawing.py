@@ -83,6 +83,7 @@ MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "time
 def _of_a_model(given: Given) -> Asked | Bill:
     """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
     from ..bill import case_of
+    from ..engines.profiled import said_of
     from ..show.text import duration
     from ..simulated import times_of
     from .question import read_question
@@ -106,7 +107,8 @@ def _of_a_model(given: Given) -> Asked | Bill:
     note = f"a row is one of {plan.pp} pipeline ranks, {each:,} accelerators each; of the step's {step} the passes"
     note += " and their messages are drawn, not the optimizer and the data-parallel exchange"
     times = times_of(case).in_ticks(TICK)
-    return Asked(plan, times, TICK, f"{bill.model.name} on {bill.cluster.name}: {plan}", (note,), each)
+    notes = tuple(filter(None, (note, said_of(bill.cluster))))
+    return Asked(plan, times, TICK, f"{bill.model.name} on {bill.cluster.name}: {plan}", notes, each)
 
 
 def _refuse(given: Given, bill: Bill) -> int:

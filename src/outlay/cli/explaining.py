@@ -119,5 +119,6 @@ def _quantity(given: Given, name: str) -> int:
             *closing_lines(bill, style, "outlay explain   lists what can be explained   |   --json"),
         ]
 
-    tell(given, lambda: explain_record(name, step, ladder) | {"violations": plain(bill.violations)}, lines)
+    held = {"profile": plain(bill.engine.profile)} if bill.engine.profile else {}
+    tell(given, lambda: explain_record(name, step, ladder) | {"violations": plain(bill.violations)} | held, lines)
     return 1 if bill.violations else 0

@@ -93,9 +93,11 @@ def sentence(flag: Flag) -> str:
 ON = Flag(
     "on", ("--on",), "64xh100-sxm, a node type such as 8xp5.48xlarge, a TOML file, or 8,16,32xh100-sxm for a table"
 )
+PROFILE = Flag("profile", ("--profile",), "a TOML file: constants of your own for the accelerator and the engine")
 QUESTION = (
     ON,
     Flag("engine", ("--engine",), "what drives the run: megatron, fsdp2, ..; default: megatron"),
+    PROFILE,
     Flag("config", ("--config",), "a TOML file: keys model, on, engine; tables [job] and [layout]; flags override it"),
     Flag("family", ("--as",), "read the config as this family, whatever it says"),
     Flag("part", ("--part",), "dotted path of the language model in the config, such as text_config"),

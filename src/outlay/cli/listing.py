@@ -23,10 +23,14 @@ def hardware(given: Given) -> int:
     """All accelerators and node types, those that hold a text, the figures of one, or a whole cluster."""
     from ..cluster.catalogue import accelerator_names, cluster, node_names
     from ..show import hardware as show
+    from ..show import profile as show_profile
 
     text = (given.text("text") or "").strip()
     exact = next((name for name in (*accelerator_names(), *node_names()) if name.lower() == text.lower()), "")
-    if given.on("toml"):
+    if given.on("profile") or given.text("engine"):
+        held = show_profile.profile_of(exact or text, given.text("engine") or "megatron")
+        tell(given, lambda: show_profile.profile_record(held), lambda style: show_profile.profile_lines(held))
+    elif given.on("toml"):
         of = cluster(exact or text)  # raises, with the names that are near
         whole = exact in accelerator_names()
         tell(given, lambda: show.toml_record(of, whole), lambda style: show.toml_lines(of, whole))

@@ -3,27 +3,35 @@
 import json
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from ..bill import Bill, count
 from ..cluster.accelerator import Cluster
+from ..engines.engine import Engine
+from ..engines.profile import Profile
 from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..model.model import Model, with_extra
 from ..show.restore import Asked, is_bill, left_out, restore
+from .configuring import LARGEST_FILE, config_of
 from .flags import Given
+from .profiling import read_profile_of, under
 from .storing import with_site
 from .values import Faults, read_fields, unknown_key
 from .values import count as read_count
 
-LARGEST_FILE = 64 * 2**20  # bytes
 MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
-TEXTS = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "engine": "megatron", "family": "llama", "part": "text_config"}
+TEXTS = {
+    "model": "llama-3.1-8b",
+    "on": "8xh100-sxm",
+    "engine": "megatron",
+    "profile": "my.toml",
+    "family": "llama",
+    "part": "text_config",
+}
 MOST_EXTRA = 10**12  # parameters
 KEYS = (*TEXTS, "extra_parameters", "storage", "mtbf", "restart", "pue", "job", "layout")
 
@@ -62,7 +70,7 @@ class Question:
     clusters: tuple[Cluster, ...]
     job: Job
     layout: Layout
-    engine: str
+    engine: str | Engine  # with the constants of a profile, where there is one
 
     def bills(self) -> tuple[Bill, ...]:
         """The bill of each cluster, of one job."""
@@ -98,13 +106,14 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
     clusters = with_site(clusters, {**at.file, **at.texts}, faults)
+    clusters, driver = under(at.profile, clusters, at.engine, faults)
     faults.stop()
     assert at.model is not None
     job = at.job
     if at.asked and len(clusters) == 1:
         now = Asked(at.model, job, clusters[0], layout, at.engine, at.asked.assumptions)
         job, layout = left_out(now, {*at.texts, *at.file.get("job", {}), *at.file.get("layout", {})})
-    return Question(at.model, clusters, job, layout, at.engine)
+    return Question(at.model, clusters, job, layout, driver)
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,7 @@ class Task:
     model: Model | None
     job: Job
     engine: str
+    profile: Profile | None
     file: Mapping[str, Any]
     texts: Mapping[str, Any]
     asked: Asked | None
@@ -122,7 +132,7 @@ class Task:
 
 def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Task:
     """Model, job and engine of a command line, its --config file and, where MODEL is one, a printed bill."""
-    file = faults.attempt(_config, given.text("config")) or {}
+    file = faults.attempt(config_of, given.text("config")) or {}
     faults.add(*(unknown_key(key, KEYS, quoted(given.text("config"))) for key in file if key not in KEYS))
     flags = {**_flags(given), **(extra or {})}
     said = {key: file[key] for key in TEXTS if key in file and key not in flags}
@@ -135,7 +145,8 @@ def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = No
     engine = str(texts.get("engine", asked.engine if asked else "megatron"))
     faults.attempt(_engine, engine)
     model = _with_extra(asked.model if asked else found, {**file, **texts}.get("extra_parameters"), faults)
-    return Task(model, job, engine, file, texts, asked, broken or "on" in wrong)
+    profile = read_profile_of(texts.get("profile"), asked, faults)
+    return Task(model, job, engine, profile, file, texts, asked, broken or "on" in wrong)
 
 
 def _with_extra(model: Model | None, extra: object, faults: Faults) -> Model | None:
@@ -276,25 +287,3 @@ def read_bill(path: str) -> Asked:
             Fault("CFG004", f"{quoted(path)} is not a bill", rule, got, "outlay count ... --json > bill.json")
         )
     return restore(value)
-
-
-def _config(path: str | None) -> dict[str, Any]:
-    """The tables of a --config file."""
-    if path is None:
-        return {}
-    fix = "give the path of a TOML file"
-    if not path.strip():
-        raise InputError(Fault("CFG001", "--config names no file", "--config is a TOML file", "an empty text", fix))
-    try:
-        with Path(path).open("rb") as file:
-            read = tomllib.loads(file.read(LARGEST_FILE).decode("utf-8"))
-    except OSError as error:
-        raise InputError(
-            Fault("CFG001", f"{quoted(path)} cannot be read", "--config is a TOML file", error.strerror or "?", fix)
-        ) from None
-    except (ValueError, RecursionError) as error:  # also what is not UTF-8, and what is not TOML
-        fix = "correct it there"
-        raise InputError(
-            Fault("CFG002", f"{quoted(path)} is not TOML", "--config is a TOML file, in UTF-8", str(error)[:90], fix)
-        ) from None
-    return read

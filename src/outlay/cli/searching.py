@@ -7,6 +7,8 @@ from math import prod
 from typing import Any, get_args
 
 from ..cluster.accelerator import Cluster
+from ..engines.engine import Engine
+from ..engines.profiled import said_of
 from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
 from ..model.model import Model
@@ -15,6 +17,7 @@ from ..search.plan import asked
 from ..search.space import DEGREES, Space, Width, declare
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, resolved
+from .profiling import under
 from .question import read_clusters, read_task
 from .storing import with_site
 from .values import Faults, count
@@ -32,7 +35,7 @@ class Searched:
     model: Model
     job: Job
     clusters: tuple[Cluster, ...]  # smallest first; one, unless the fewest accelerators are sought
-    engine: str
+    engine: str | Engine
     width: Width
     most: int
     objective: str
@@ -52,10 +55,11 @@ def read_search(given: Given) -> Searched:
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
     clusters = with_site(clusters, {**at.file, **at.texts}, faults)
+    clusters, driver = under(at.profile, clusters, at.engine, faults)
     faults.stop()
     assert at.model is not None
     job, notes = _one_batch(at.job, clusters)
-    case, _ = asked(at.model, job, clusters[0], at.engine)
+    case, _ = asked(at.model, job, clusters[0], driver)
     spaces = [declare(at.model, case.job, each, case.engine, width) for each in clusters]
     domain = clusters[0].inside.size if given.on("tp_within_node") else None
     narrowed = resolved(found, spaces, domain, faults)
@@ -65,7 +69,8 @@ def read_search(given: Given) -> Searched:
     faults.stop()
     assert most is not None
     size = max(space.size for space in kept)
-    return Searched(at.model, job, clusters, at.engine, width, most, objective, narrowed, size, notes)
+    notes += tuple(filter(None, [said_of(clusters[0])]))
+    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, size, notes)
 
 
 def _table(read: Any, faults: Faults) -> Mapping[str, Any]:

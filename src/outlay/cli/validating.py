@@ -1,10 +1,14 @@
-"""outlay validate: predicted against measured runs."""
+"""outlay validate: predicted against measured runs; with --fit, a profile of one's own from them."""
 
 import sys
+from pathlib import Path
 
-from .files import STDOUT, picture, write
+from ..engines.profile import Profile
+from ..errors import Fault, InputError
+from .files import STDOUT, check, picture, write
 from .flags import Given
 from .output import tell
+from .profiling import read_profile_of
 from .values import Faults
 
 INTERRUPTED = 130
@@ -18,12 +22,14 @@ def validate(given: Given) -> int:
     from ..validate.progress import Progress
     from ..validate.report import as_json, lines
 
+    if given.on("fit"):
+        return _fit(given)
     faults = Faults()
     path = picture(given, faults)
-    faults.stop()
+    profile, engine = _read(given, faults)
     files = given.texts("files") or [OWN]
     progress = Progress(sys.stderr.write) if sys.stderr.isatty() else None
-    found = compare_files(files, progress)
+    found = compare_files(files, progress, profile, engine)
     if progress:
         progress.close()
     page = bool(given.values.get("markdown"))
@@ -34,3 +40,57 @@ def validate(given: Given) -> int:
     if path != STDOUT:
         tell(given, lambda: as_json(found), lambda style: markdown(found) if page else lines(found, style.width))
     return INTERRUPTED if found.stopped else 0
+
+
+def _read(given: Given, faults: Faults) -> tuple[Profile | None, str]:
+    """The profile to count with, and the engine of rows whose source is not known. Raises every fault."""
+    from ..engines.tables import engine
+
+    profile, name = read_profile_of(given.text("profile"), None, faults), given.text("engine") or ""
+    if name:
+        faults.attempt(engine, name)
+    without = [flag for flag in ("output", "date") if given.text(flag) is not None and not given.on("fit")]
+    for flag in without:
+        rule = f"--{flag} is of the profile that --fit makes"
+        faults.add(Fault("FIT003", f"--{flag} is given without --fit", rule, f"--{flag}", "--fit, or leave it out"))
+    faults.stop()
+    return profile, name
+
+
+def _fit(given: Given) -> int:
+    """Fit the constants that rows fix. Exit 130: stopped, with the best so far."""
+    from ..show.fit import fit_lines, fit_record, fit_text
+    from ..validate.fit import fit_files
+    from ..validate.progress import Progress
+
+    faults, path = Faults(), given.text("output") or STDOUT
+    if fault := check(path, given.on("force")):
+        faults.add(fault)
+    files = given.texts("files")
+    if not files:
+        rule, fix = "--fit takes files of your own rows", "outlay validate FILE.csv --fit -o my.toml"
+        faults.add(Fault("FIT001", "there are no rows to fit on", rule, "no file", fix))
+    profile, engine = _read(given, faults)
+    name = Path(path if path != STDOUT else files[0]).stem
+    progress = Progress(sys.stderr.write, words="steps") if sys.stderr.isatty() else None
+    found = fit_files(files, name[:60], profile, engine, _date(given), progress)
+    if progress:
+        progress.close()
+    if path != STDOUT:
+        write(path, fit_text(found).encode(), given.on("force"))
+    alone = path == STDOUT
+    tell(
+        given,
+        lambda: fit_record(found),
+        lambda style: fit_text(found).splitlines() if alone else fit_lines(found, style, path),
+    )
+    return INTERRUPTED if found.stopped else 0
+
+
+def _date(given: Given) -> str:
+    """When the rows ran, as it is said."""
+    text = (given.text("date") or "").strip()
+    if len(text) > 60 or not text.isprintable():
+        rule, fix = "when the rows ran, in 60 letters or less", "--date 2026-11-30"
+        raise InputError(Fault("FIT003", "--date is not a date", rule, text[:60], fix))
+    return text

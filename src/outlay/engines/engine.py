@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
+from .profile import Profile
 
 MEGATRON = ("megatron", "megatron-0.15", "megatron-2022", "megatron-2021")  # releases of Megatron-LM itself
 
@@ -162,3 +163,4 @@ class Engine:
     wire_accesses: float  # bytes of device memory that a byte of data-parallel exchange costs the kernels beside it
     straggler_share: PlainShare  # of the work, that a step waits longer a doubling of its nodes
     source: str
+    profile: Profile | None = None  # whose constants stand in it and in its kernel set

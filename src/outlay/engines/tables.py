@@ -1,13 +1,14 @@
 """The tables of engines, kernel sets, recipes, optimizers and precisions: the data files beside this module."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from ..sections import section, sections
 from .engine import Engine, Kernel, KernelSet, TimeBands, Workspaces
+from .profile import KERNELS
 from .recipe import FrozenFormat, Optimizer, Precision, Types
 
 PACKAGE = __name__.rpartition(".")[0]
@@ -58,7 +59,9 @@ def facts_of(name: str) -> dict[str, Any]:
 def engine(name: str) -> Engine:
     """The facts of an engine. Raises InputError (ENG001) for an unknown name."""
     facts = facts_of(name)
-    return Engine(name=name, **{f.name: _value(facts[f.name]) for f in fields(Engine) if f.name != "name"})
+    return Engine(
+        name=name, **{f.name: _value(facts[f.name]) for f in fields(Engine) if f.name not in ("name", "profile")}
+    )
 
 
 @cache
@@ -75,6 +78,27 @@ def kernel_set(name: str) -> KernelSet:
     facts = {f.name: _value(own[f.name]) for f in fields(KernelSet) if f.name != "name"}
     filled: dict[str, Any] = {key: Kernel(**fact) if key in kernels else fact for key, fact in facts.items()}
     return KernelSet(name=name, **filled)
+
+
+def kernels_of(engine: Engine) -> KernelSet:
+    """The kernel set of an engine, with the constants of its profile where that is of this engine."""
+    found, profile = kernel_set(engine.kernels), engine.profile
+    values = profile.values(KERNELS) if profile and profile.engine == engine.name else {}
+    if not profile or not values:
+        return found
+    loss = replace(
+        found.loss,
+        moves=values.get("loss_moves", found.loss.moves),
+        moves_back=values.get("loss_moves_back", found.loss.moves_back),
+    )
+    forward, back = found.attention_on(profile.accelerator)
+    core = (values.get("attention_share", forward), values.get("attention_back_share", back))
+    return replace(
+        found,
+        loss=loss,
+        elementwise=values.get("elementwise", found.elementwise),
+        attention_shares=((profile.accelerator, *core),),
+    )
 
 
 @cache

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from ..bill import Loaded, load
 from ..engines.rates import rates
-from ..engines.tables import kernel_set, precision
+from ..engines.tables import kernels_of, precision
 from ..layer import inventory
 from ..layout.case import Case
 from ..layout.sizes import sizes
@@ -122,7 +122,7 @@ def rooms(loaded: Loaded) -> Rooms:
 def _kinds(loaded: Loaded) -> list[Layer]:
     """The operations of every kind of layer."""
     case, model = loaded.case, loaded.case.model
-    kernels = kernel_set(case.engine.kernels)
+    kernels = kernels_of(case.engine)
     speed = rates(case.cluster.accelerator, precision(case.job.precision), kernels, case.recipe)
     rows = inventory(model, case.job, kernels)
     return [

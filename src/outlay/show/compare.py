@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..bill import Bill
+from ..engines.profiled import said_of
 from ..holding import Item
 from ..quantities import GB, GIB
 from .answer import colour_of, verdict_of
@@ -104,7 +105,9 @@ def compare_lines(a: Bill, b: Bill, style: Style) -> list[str]:
 
 
 def _where(bill: Bill) -> str:
-    return f"{model_text(bill)}, {bill.cluster.name}, {degrees(bill.layout, bill.derived.dp)}, {bill.engine.name}"
+    said = said_of(bill.cluster)
+    text = f"{model_text(bill)}, {bill.cluster.name}, {degrees(bill.layout, bill.derived.dp)}, {bill.engine.name}"
+    return f"{text}; {said}" if said else text
 
 
 def _broken(bill: Bill, style: Style) -> list[str]:

@@ -152,11 +152,12 @@ def _end(answer: Answer, style: Style) -> list[str]:
         lines += block("MODEL", model_words(found.model, parameters(found.model)), style)
         lines += block("JOB", f"{said}; {found.cluster.name}, engine {found.engine.name}", style)
     lines += [*space_part(found, answer.width, style), ""]
+    assumed = assumed_lines((*answer.notes, *found.assumptions), style)
     shown = found.best[0] if found.best else found.smallest
     if shown is None:
         code = found.emptied.code if found.emptied else "LAY001"
-        return [*lines, *assumed_lines(found.assumptions, style), *block("MORE", f"outlay explain {code}", style)]
+        return [*lines, *assumed, *block("MORE", f"outlay explain {code}", style)]
     more = "--json > plan.json   |   outlay count plan.json: the whole bill   |   --no-offload, --pp 1..8, .. narrow"
     conventions = closing_lines(shown.bill, style, more)
     start = next(index for index, line in enumerate(conventions) if "COUNTS" in line)
-    return [*lines, *assumed_lines(found.assumptions, style), *conventions[start:]]
+    return [*lines, *assumed, *conventions[start:]]

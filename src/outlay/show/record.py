@@ -128,6 +128,7 @@ def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
         "assumptions": list(of.assumptions),
         "conventions": dict(of.conventions),
         **({"advice": [plain(each) for each in advice]} if advice else {}),
+        **({"profile": plain(of.engine.profile)} if of.engine.profile else {}),
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
         **({"offload": plain(of.offload)} if of.offload else {}),
         **({"loading": plain(of.loading)} if of.loading else {}),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..cluster.accelerator import Cluster
+from ..engines.profile import Profile, unusable
 from ..engines.tables import engine
 from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
@@ -29,6 +30,7 @@ class Asked:
     layout: Layout
     engine: str
     assumptions: tuple[str, ...] = ()
+    profile: Profile | None = None
 
 
 def is_bill(value: object) -> bool:
@@ -71,13 +73,15 @@ def restore(record: Mapping[str, Any]) -> Asked:
         faults.append(_fault("cluster.accelerator.bf16_flops", "bf16_flops or fp16_flops above 0", 0))
     if not isinstance(record["engine"], str):
         faults.append(_fault("engine", "a name", record["engine"]))
+    profile = _read(Profile, record["profile"], "profile", faults) if "profile" in record else None
+    faults += [_fault(*each) for each in unusable(profile)] if profile else []
     if model is not None and not _sound(model):
         faults.append(_fault("model.shape.pattern", "one index of `blocks` for each layer", len(model.pattern)))
     if faults:
         raise InputError(*faults)
     said = record.get("assumptions", [])
     notes = tuple(str(each) for each in said) if isinstance(said, list) else ()
-    return Asked(model, job, cluster, layout, record["engine"], notes)
+    return Asked(model, job, cluster, layout, record["engine"], notes, profile)
 
 
 def left_out(asked: Asked, given: Collection[str]) -> tuple[Job, Layout]:

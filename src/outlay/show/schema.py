@@ -6,6 +6,7 @@ from typing import Any
 from ..job import Job
 from ..layout.axes import Layout
 from .measured import REACHED
+from .profile_schema import FIT, PROFILE
 from .storage import LOADING, OFFLOAD, SAVED
 from .whole_run import WHOLE_RUN
 
@@ -142,7 +143,7 @@ def bill_schema() -> Schema:
             "conventions": {"type": "object", "additionalProperties": TEXT},
         }
     )
-    more = {"advice": list_of(record_of(ADVICE)), "rampup": _ramp()}
+    more = {"advice": list_of(record_of(ADVICE)), "profile": PROFILE, "rampup": _ramp()}
     more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING), **WHOLE_RUN, **REACHED}
     return {"$schema": DRAFT, **_with_more(made, more)}
 
@@ -216,32 +217,10 @@ def bubble_schema() -> Schema:
 
 
 def validate_schema() -> Schema:
-    """What `outlay validate --json` prints: a row for each measured run, and errors as signed fractions."""
-    row = {
-        "line": WHOLE,
-        "status": {"enum": ["compared", "skipped"]},
-        "reason": {"type": ["string", "null"]},
-        "measured_step_time_s": MAYBE,
-        "predicted_step_time_s": MAYBE,
-        "step_time_error": MAYBE,
-        "step_time_in_band": {"type": ["boolean", "null"]},
-        "step_time_tier": {"enum": [0, 1, 2]},
-        "step_time_unscored": TEXT,
-        "measured_peak_mem_gib": MAYBE,
-        "predicted_peak_mem_gib": MAYBE,
-        "peak_mem_error": MAYBE,
-        "peak_mem_in_band": {"type": ["boolean", "null"]},
-        "peak_mem_score": {"enum": ["", "allocator", "device"]},
-        "peak_mem_unscored": TEXT,
-    }
-    lists = ("summary", "sources", "timed", "cases")
-    each = {"type": "object", "properties": row, "required": list(row)}
-    return {
-        "$schema": DRAFT,
-        "type": "object",
-        "properties": {"rows": list_of(each)} | dict.fromkeys(lists, list_of({"type": "object"})),
-        "required": ["rows", *lists],
-    }
+    """What `outlay validate --json` prints."""
+    from .validate_schema import schema
+
+    return schema()
 
 
 def plan_schema() -> Schema:
@@ -297,4 +276,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "draw": draw_schema,
     "recompute": recompute_schema,
     "validate": validate_schema,
+    "fit": lambda: {"$schema": DRAFT, **FIT},
 }

@@ -1,11 +1,16 @@
 """Every row of measured runs against what count() says of it: step time, peak memory, or why it was not compared."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from os import PathLike
 
 from ..bill import Bill, count
+from ..cluster.accelerator import Cluster
+from ..engines.engine import Engine
+from ..engines.profile import Profile
+from ..engines.profiled import profiled
+from ..engines.tables import engine as find_engine
 from ..errors import Fault, InputError, OutlayError
 from ..quantities import GIB
 from .question import question_of
@@ -32,6 +37,7 @@ class Validation:
     notes: tuple[str, ...] = ()  # what was assumed of sources that are not known
     summary: tuple[Summary, ...] = field(default=())
     cases: tuple[CasePeak, ...] = field(default=())  # of readings rank by rank
+    profile: str = ""  # whose constants stood in place of the catalogue's
 
     @property
     def compared(self) -> tuple[Row, ...]:
@@ -49,9 +55,16 @@ class Validation:
         return len(self.rows) < self.total
 
 
-def compare_files(paths: Sequence[str | PathLike[str]], report: Report | None = None) -> Validation:
+def compare_files(
+    paths: Sequence[str | PathLike[str]],
+    report: Report | None = None,
+    profile: Profile | None = None,
+    engine: str = "",
+) -> Validation:
     """Compare every row of some files with count(). `report` is called after each row. Ctrl-C keeps what is done.
 
+    `profile` holds constants in place of the catalogue's; rows of another accelerator than its own are skipped.
+    `engine` is that of rows whose source is not known.
     Raises InputError for a file that cannot be read; a row that cannot be used is skipped with its reason.
     """
     runs, readings = _read_all(paths)
@@ -59,7 +72,7 @@ def compare_files(paths: Sequence[str | PathLike[str]], report: Report | None = 
     counted: Counted = {}
     try:
         for run in runs:
-            row, bill = compare_run(run)
+            row, bill = compare_run(run, profile, engine)
             rows.append(row)
             if case_of(run):
                 counted[case_of(run)] = run, bill or row.reason
@@ -71,7 +84,8 @@ def compare_files(paths: Sequence[str | PathLike[str]], report: Report | None = 
     rows = [_with(row, **again.get(place, {}), **same.get(place, {})) for place, row in enumerate(rows)]
     cases = joined(readings, counted)
     summary = (*summarise(rows), *summarise_cases(cases))
-    return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summary, cases)
+    named = profile.name if profile else ""
+    return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summary, cases, named)
 
 
 def _read_all(paths: Sequence[str | PathLike[str]]) -> tuple[list[Run], list[Reading]]:
@@ -99,9 +113,10 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(f"source {name} is not known: memory read as GiB, FLOPs with full attention" for name in unknown)
 
 
-def compare_run(run: Run) -> tuple[Row, Bill | None]:
+def compare_run(run: Run, profile: Profile | None = None, engine: str = "") -> tuple[Row, Bill | None]:
     """One row, compared with its bill, or skipped with its reason."""
     source = source_of(run.cells)
+    source = source if source.known or not engine else replace(source, engine=engine)
     source_name, model, accelerator, precision = map(run.text, ("source", "model", "accelerator", "precision"))
     plain = Row(run.file, run.line, source_name, model, accelerator, precision, "skipped", facts=source.name)
     printed = run.number("peak_mem_gb")
@@ -109,7 +124,7 @@ def compare_run(run: Run) -> tuple[Row, Bill | None]:
         known = {"measured_peak_mem_gib": printed * UNITS[source.unit] / GIB}
         plain = _with(plain, **known, memory_is="" if source.skip else f"{source.unit}, {source.level}")
     try:
-        return _compared(plain, run, source)
+        return _compared(plain, run, source, profile)
     except Skip as skip:
         return _with(plain, reason=str(skip)), None
     except (OutlayError, ArithmeticError) as error:  # absurd sizes overflow, and are no reason to stop
@@ -120,11 +135,12 @@ def _with(row: Row, **changes: object) -> Row:
     return Row(**(vars(row) | changes))
 
 
-def _compared(plain: Row, run: Run, source: Source) -> tuple[Row, Bill]:
+def _compared(plain: Row, run: Run, source: Source, profile: Profile | None) -> tuple[Row, Bill]:
     asked = question_of(run, source)
     if not any(run.number(column) for column in MEASURED):
         raise Skip("neither time nor memory published")
-    bill = count(asked.model, asked.job, asked.cluster, asked.layout, asked.engine)
+    where, driver = _under(profile, asked.cluster, asked.engine)
+    bill = count(asked.model, asked.job, where, asked.layout, driver)
     if not isfinite(bill.step.seconds + bill.memory.peak_bytes):
         raise Skip("the counts are beyond any number")
     seconds, columns = measured_seconds(run, source, bill)
@@ -164,6 +180,15 @@ def _timed(row: Row, run: Run, source: Source, bill: Bill, seconds: float, colum
         step_time_error=bill.step.seconds / seconds - 1, step_time_in_band=low <= seconds <= high,
         step_time_tier=tier, step_time_unscored=why, step_time_composed=source.composed,
     )  # fmt: skip
+
+
+def _under(profile: Profile | None, cluster: Cluster, name: str) -> tuple[Cluster, str | Engine]:
+    """Cluster and engine of a row, with the constants of a profile. Raises Skip for another accelerator."""
+    if profile is None:
+        return cluster, name
+    if cluster.accelerator.name != profile.accelerator:
+        raise Skip(f"{cluster.accelerator.name}: profile {profile.name} is of {profile.accelerator}")
+    return profiled(profile, cluster, find_engine(name))
 
 
 def _remembered(row: Row, run: Run, source: Source, bill: Bill) -> Row:

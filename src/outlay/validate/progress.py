@@ -13,6 +13,7 @@ class Progress:
 
     write: Callable[[str], object]  # such as sys.stderr.write
     clock: Callable[[], float] = time.monotonic
+    words: str = "rows"
     began: float = field(init=False)
     last: float = field(init=False, default=float("-inf"))
     shown: bool = field(init=False, default=False)
@@ -21,13 +22,14 @@ class Progress:
         self.began = self.clock()
 
     def __call__(self, done: int, total: int) -> None:
-        """One row more is done."""
+        """One row more is done; with none done, what is timed begins now."""
         now = self.clock()
+        self.began = self.began if done else now
         spent = now - self.began
         if done < total and spent >= AFTER and now - self.last >= EVERY:
             self.last, self.shown = now, True
             left = spent / done * (total - done)
-            self.write(f"\r{done:,} of {total:,} rows, {left:.0f} s left ")
+            self.write(f"\r{done:,} of {total:,} {self.words}, {left:.0f} s left ")
 
     def close(self) -> None:
         """Wipe the line, if there is one."""

@@ -34,6 +34,7 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "rows_compared": len(validation.compared),
         "rows_complete": validation.complete,
         "stopped": validation.stopped,
+        "profile": validation.profile or None,
         "notes": list(validation.notes),
         "rows": [{name: _plain(getattr(row, name)) for name in FIELDS} for row in validation.rows],
         "cases": [asdict(case) | {"stages": [asdict(stage) for stage in case.stages]} for case in validation.cases],
@@ -144,6 +145,9 @@ def _answer(validation: Validation) -> list[str]:
     text = [f"{compared:,} of {done:,} rows compared, {done - compared:,} skipped"]
     if validation.stopped:
         text.append(f"STOPPED: {done:,} of {validation.total:,} rows were read")
+    text += (
+        [f"profile {validation.profile}: its constants stand in place of the catalogue's"] if validation.profile else []
+    )
     overall = (one for one in validation.summary if one.by == "all")
     complete = f"{compared / max(1, validation.complete):.1%} of the rows that say all that a count needs are compared"
     signs = "error = predicted / measured - 1; bias keeps the sign"

@@ -6,23 +6,20 @@ accelerator), restart_seconds, pue, unverified, [[levels]] from the inside out (
 [price].
 """
 
-import os
-import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ...errors import Fault, InputError, quoted
+from ...errors import Fault, InputError
 from ..accelerator import Accelerator, Cluster, Link, Price
-from .reader import LONGEST, Table, shown
+from .reader import LONGEST, Table, shown, toml_of
 from .tables import accelerator, accelerator_names, closest, find, links, node, node_names, used_figures, words
 
 MOST = 10_000_000  # accelerators in a cluster: beyond any that exists, and small enough for exact whole numbers
-LARGEST = 2**20  # bytes of a file
 RULE = "--on FILE.toml is a TOML file in UTF-8, of 1 MiB at most"
+FIX = "outlay hardware 8xp5.48xlarge --toml > my.toml, and edit that"
 TOP = (
     *("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "storage_bandwidth"),
     *("mtbf_seconds", "restart_seconds", "pue", "unverified", "levels", "price"),
@@ -43,7 +40,7 @@ class _Card:
 def own_cluster(path: str, ranks: int = 0) -> Cluster:
     """The cluster of a TOML file; `ranks` above 0 stands for the file's own. Raises InputError with every fault."""
     faults: list[Fault] = []
-    top = Table(_table(path), "", path, faults)
+    top = Table(toml_of(path, "HW006", RULE, FIX), "", path, faults)
     kinds = [key for key in MIXED if key in top.values]
     top.only((*TOP, *kinds))
     several = [*kinds, *(["accelerator"] if isinstance(top.values.get("accelerator"), list) else [])]
@@ -92,33 +89,6 @@ def mixed(got: str, fix: str) -> Fault:
     rule = "a cluster is of one kind: ranks are cut alike and wait for each other, so the slowest sets every step"
     advice = f"{fix}   (count each kind by itself; or all of it as the slower kind, with the smaller memory)"
     return Fault("HW005", "two kinds of accelerator in one cluster", rule, got, advice)
-
-
-def _table(path: str) -> Mapping[str, Any]:
-    """The whole file. A folder, a device, a file without end, or bytes that are no text are refused."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _unreadable(path, "not a file")
-        with Path(path).open("rb") as file:
-            read = file.read(LARGEST + 1)
-    except OSError as error:
-        raise _unreadable(path, error.strerror or "?") from None
-    except ValueError:  # a NUL in the path
-        raise _unreadable(path, "not a path") from None
-    if len(read) > LARGEST:
-        raise _unreadable(path, f"more than {LARGEST:,} bytes")
-    try:
-        return tomllib.loads(read.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise _unreadable(path, "bytes that are not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        said = "".join(letter if letter.isprintable() else "?" for letter in str(error))
-        raise _unreadable(path, f"no TOML: {said[:90]}") from None
-
-
-def _unreadable(path: str, got: str) -> InputError:
-    fix = "outlay hardware 8xp5.48xlarge --toml > my.toml, and edit that"
-    return InputError(Fault("HW006", f"{quoted(path)} cannot be read", RULE, got, fix))
 
 
 # ---- the accelerator

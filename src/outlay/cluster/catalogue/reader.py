@@ -1,15 +1,20 @@
 """Tables of a TOML file read key by key: every fault is kept, by the path of its field, and reading goes on."""
 
+import os
 import re
+import stat
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ...errors import Fault, nearest, quoted
+from ...errors import Fault, InputError, nearest, quoted
 from .units import UNITS
 
 NUMBER = re.compile(r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf))\s*(.*)", re.ASCII)
 LONGEST = 60  # characters of a text
+LARGEST = 2**20  # bytes of a file
 RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units, and both in words; by measure or name
     "flops": (0, 1e18, "0 or more; 0 where the type is absent"),
     "bytes": (0, 1e18, "0 or more"),
@@ -24,6 +29,7 @@ RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units
     "multiprocessors": (0, 1e6, "0 or more; 0 where it is not known"),
     **dict.fromkeys(("fp8_share", "mxfp8_share", "fp4_share"), (0, 1, "0 to 1; 0: as matmul_share")),
     "attention_back_share": (0, 1, "0 to 1; 0: as attention_share"),
+    "straggler_share": (0, 1, "0 to 1"),
 }
 EXAMPLES = {
     "flops": "989 TFLOP/s",
@@ -37,6 +43,32 @@ EXAMPLES = {
     "watts": "700 W",
 }
 NOTHING = object()
+
+
+def toml_of(path: str, code: str, rule: str, fix: str) -> Mapping[str, Any]:
+    """A whole TOML file. A folder, a device, a file without end, or bytes that are no text are refused by `code`."""
+
+    def unreadable(got: str) -> InputError:
+        return InputError(Fault(code, f"{quoted(path)} cannot be read", rule, got, fix))
+
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise unreadable("not a file")
+        with Path(path).open("rb") as file:
+            read = file.read(LARGEST + 1)
+    except OSError as error:
+        raise unreadable(error.strerror or "?") from None
+    except ValueError:  # a NUL in the path
+        raise unreadable("not a path") from None
+    if len(read) > LARGEST:
+        raise unreadable(f"more than {LARGEST:,} bytes")
+    try:
+        return tomllib.loads(read.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise unreadable("bytes that are not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        said = "".join(letter if letter.isprintable() else "?" for letter in str(error))
+        raise unreadable(f"no TOML: {said[:90]}") from None
 
 
 @dataclass(frozen=True)
@@ -76,15 +108,15 @@ class Table:
                 rule = f"known here: {', '.join(known)}"
                 self.faults.append(Fault("HW007", what, rule, quoted(self.file), fix))
 
-    def text(self, key: str, default: str | None = None) -> str:
+    def text(self, key: str, default: str | None = None, most: int = LONGEST) -> str:
         """A short text that can be printed."""
         value = self.values.get(key, default)
         if value is None:
             self._missing(key, '"..."')
-        elif key not in self.values or (isinstance(value, str) and value.isprintable() and 0 < len(value) <= LONGEST):
+        elif key not in self.values or (isinstance(value, str) and value.isprintable() and 0 < len(value) <= most):
             return str(value)
         else:
-            rule = f"a text of 1 to {LONGEST} letters, in quotes, without control characters"
+            rule = f"a text of 1 to {most} letters, in quotes, without control characters"
             self.fault(key, "is not a name", rule, f'{key} = "name"')
         return "?"
 
