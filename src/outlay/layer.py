@@ -139,15 +139,16 @@ def entry_bytes(here: Sizes) -> Bytes:
     return here["value"] * here["S"] * here["stream"]
 
 
-def layer_forward(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
-    """Forward pass of one layer: its kernels and waits; with experts, what the host takes if it is more."""
+def layer_forward(rows: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
+    """Forward pass of one layer: its kernels and waits; or what the host takes, if that is more than those and the
+    tensor-parallel exchange between them."""
     kernels: Seconds = sum_forward(rows, here, speed) + here["router_wait"]
-    return maximum(kernels=kernels, host=here["host_floor"])
+    return maximum(kernels=kernels, host=here["host_floor"] - tensor)
 
 
-def again_forward(again: tuple[Row, ...], work: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
+def again_forward(again: tuple[Row, ...], work: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
     """Forward pass of the rows that run again; with the router among them, all that the host takes comes again."""
-    host: Seconds = layer_forward(work, here, speed) - sum_forward(work, here, speed)
+    host: Seconds = layer_forward(work, tensor, here, speed) - sum_forward(work, here, speed)
     return sum_forward(again, here, speed) + where(routes(again), host, 0)
 
 
@@ -156,10 +157,10 @@ def routes(rows: tuple[Row, ...]) -> bool:
     return any(row.name == ROUTED for row in rows)
 
 
-def layer_input_gradient(rows: tuple[Row, ...], here: Sizes, speed: Rates) -> Seconds:
-    """Gradients of the inputs of one layer; with experts, what the host takes less the weights' gradients."""
+def layer_input_gradient(rows: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
+    """Gradients of the inputs of one layer; or what the host takes, less the weights' gradients and the exchange."""
     kernels: Seconds = sum_input_gradient(rows, here, speed) + here["router_wait"]
-    return maximum(kernels=kernels, host=here["host_floor_back"] - sum_weight_gradient(rows, here, speed))
+    return maximum(kernels=kernels, host=here["host_floor_back"] - sum_weight_gradient(rows, here, speed) - tensor)
 
 
 def _exchange(moves: tuple[Move, ...], again: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:
@@ -228,6 +229,7 @@ def layer_costs(
     wider = recipe.spares, recipe.output_again
     spared = sum_spared(linears, here, *wider)
     kept = sum_kept(back, here) - spared
+    sent = {axis: _exchange(moves[axis], moved_again[axis], here, cluster) for axis in AXES}
     return LayerCosts(
         name=name,
         dense_parameters=sum_parameters(tuple(row for row in dense if row.trained), here),
@@ -242,14 +244,14 @@ def layer_costs(
         backward=most_standing(back, here) - kept if by_block else sum_backward_workspace(back, here),
         dequantised=largest_dequantised(packed, here),
         differentiated=len(back) > 0,
-        forward=layer_forward(work, here, speed),
-        modules_forward=again_forward(again, work, here, speed),
-        input_gradient=layer_input_gradient(back, here, speed),
+        forward=layer_forward(work, sent["tp"].forward, here, speed),
+        modules_forward=again_forward(again, work, sent["tp"].forward, here, speed),
+        input_gradient=layer_input_gradient(back, sent["tp"].backward, here, speed),
         weight_gradient=sum_weight_gradient(back, here, speed),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
         context_backward=context_backward(passed_back(moves["cp"]), core, here, speed, cluster),
         context_again=context_forward(moved_again["cp"], core, here, speed, cluster),
-        **{axis: _exchange(moves[axis], moved_again[axis], here, cluster) for axis in AXES},
+        **sent,
     )
 
 

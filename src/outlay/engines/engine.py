@@ -158,7 +158,8 @@ class Engine:
     moves_whole: bool  # under ZeRO-3 a model that was not made in parts is moved whole to each accelerator
     ep_hidden: PlainShare  # share of the exchange between experts that overlap_ep hides
     router_seconds: PlainSeconds  # a layer with experts and direction: choices, and their bookkeeping
-    expert_floor_seconds: PlainSeconds  # least forward time of such a layer, which the host launches kernel by kernel
+    layer_floor_seconds: PlainSeconds  # least forward time of a layer, whose kernels the host launches one by one
+    expert_floor_seconds: PlainSeconds  # the same of a layer with experts, whose sizes the host waits for
     expert_floor_partial: PlainShare  # of that, where parts of the layer are CUDA graphs
     wire_accesses: float  # bytes of device memory that a byte of data-parallel exchange costs the kernels beside it
     straggler_share: PlainShare  # of the work, that a step waits longer a doubling of its nodes

@@ -39,6 +39,7 @@ DRIVER: Mapping[str, Range] = {
     "straggler_share": (0, 1, "0 to 1"),
     "wire_accesses": FACTOR,
     "router_seconds": SECONDS,
+    "layer_floor_seconds": SECONDS,
     "expert_floor_seconds": SECONDS,
 }
 """Those of the engine itself."""

@@ -117,7 +117,8 @@ def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engi
     experts = model.experts > 0
     said = (_said(name, value, layout, experts) for name, value in missing.items())
     idle: tuple[str, ...] = ("sp without tp changes nothing (--sp)",) if layout.sp and (layout.tp or 1) == 1 else ()
-    if (layout.graphs or "none") != "none" and not (experts and engine.expert_floor_seconds):
+    launched = engine.layer_floor_seconds or (experts and engine.expert_floor_seconds)
+    if (layout.graphs or "none") != "none" and not launched:
         idle += ("graphs change nothing here: what launches cost is inside the rates of kernels (--graphs)",)
     again = missing.get("recompute_modules", layout.recompute_modules)  # a list where it comes from JSON
     modules = tuple(dict.fromkeys(again))

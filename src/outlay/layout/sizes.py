@@ -120,7 +120,14 @@ def _attention_sizes(
     }  # fmt: skip
 
 
-BACK = 1.2  # launches of a backward pass over those of a forward pass, in time
+BACK = 1.2  # launches of a backward pass over those of a forward pass, in time: of a layer with experts
+LAYER_BACK = 0.9  # of any layer; vTrain's profiled layers: 1.0 over 1.1 ms
+
+
+def _launches(layout: Layout, engine: Engine) -> dict[str, Count]:
+    """What a layer takes at least on the host, which launches its kernels one by one where they are no CUDA graph."""
+    floor = where(layout.graphs == "none", engine.layer_floor_seconds, 0)
+    return {"host_floor": floor, "host_floor_back": LAYER_BACK * floor}
 
 
 def _waits(layout: Layout, engine: Engine, experts: Count) -> dict[str, Count]:
@@ -169,6 +176,8 @@ def _part_sizes(
     dealers: Count = where(deals_scan(layout, engine), layout.cp, 1)
     dimensions = [named for part in block.parts for named in part.dimensions().items()]
     here = {name: on_rank(pieces, layout, dealers) for name, pieces in dimensions}
+    if block.parts:
+        here |= _launches(layout, engine)
     if block.attention:
         here |= _attention_sizes(block.attention, job, layout, here, kernels)
     if block.compressed:
