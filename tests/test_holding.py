@@ -8,6 +8,7 @@ from models import LLAMA_8B, LLAMA_70B
 from outlay import Bill, Job, Layout, count, load_cluster, parameters
 from outlay.cli.main import main
 from outlay.search.plan import plan
+from outlay.show.parts import how
 
 WHOLE = parameters(LLAMA_8B).total
 
@@ -136,3 +137,27 @@ def test_a_pipeline_of_torch_accumulates_whole_whatever_is_said() -> None:
         for told in (False, True)
     )
     assert each["gradients"] == last["gradients"]
+
+
+@pytest.mark.parametrize("axes", [{"pp": 4}, {"pp": 2, "vpp": 2, "schedule": "interleaved"}])
+def test_a_group_is_never_more_layers_than_a_chunk_has(axes: dict[str, object]) -> None:
+    """Chunks of 8 layers: a group of 16 is one of 8."""
+    own, more = (items(bill("megatron", recompute="full", recompute_group=group, **axes)) for group in (8, 16))
+
+    assert own == more
+    assert own["recomputed"] > 0
+
+
+def test_gradients_that_are_not_cut_are_not_said_to_be() -> None:
+    """One micro-batch makes them in its backward pass; no_sync, and a pipeline of torch, scatter after the last one."""
+
+    def said(engine: str, batch: int, **axes: object) -> dict[str, str]:
+        found = bill(engine, batch=batch, **axes)
+        return {item.name: how(item, found) for item in found.memory.items}
+
+    fresh, cut, kept = said("fsdp2", 8), said("fsdp2", 32), said("fsdp2", 32, accumulate_whole=True)
+    whole = said("fsdp2-torchtitan", 32, pp=2)
+    assert fresh["gradients"] == "come with the backward pass"
+    assert cut["gradients"] == "8.030 billion x 4 bytes / 8 ranks"
+    assert kept["gradients"] == "8.030 billion x 4 bytes"
+    assert (whole["gradients"], whole["weights"]) == ("4.015 billion x 4 bytes", "4.015 billion x 4 bytes / 4 ranks")

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from outlay import Job, Layout, Model, load_cluster
 from outlay.bill import case_of, load
 from outlay.cli.main import main
 from outlay.memory.activations import one_pass_bytes
+from outlay.memory.moments import waiting_logits
 from outlay.memory.peak import peak
 from outlay.memory.states import gradient_bytes
 from outlay.over_time import OverTime, over_time
@@ -146,11 +148,36 @@ def test_a_dropout_mask_counts_for_the_passes_of_its_own_chunk() -> None:
     assert all(rank.peak.bytes == pytest.approx(rank.refined_bytes, rel=1e-9) for rank in found.ranks[1:])
 
 
+@pytest.mark.parametrize(("schedule", "passes"), [("zbv", 0), ("dualpipe_v", 1)])
+def test_logits_of_a_pass_that_runs_beside_the_backward_pass_wait(schedule: str, passes: int) -> None:
+    """A token of Llama-3.1-8B: its logits in fp32, the inputs of final norm and head in bf16, the norm's statistic."""
+    job, cluster = Job(sequence_length=4096, global_batch=64), load_cluster("8xh100-sxm")
+    layout = Layout(pp=4, vpp=2, schedule=schedule)  # type: ignore[arg-type]
+    at = load(case_of(LLAMA_8B, job, cluster, layout, "fsdp2-torchtitan")[0])
+
+    first = float(waiting_logits(at.every[0], at.case))  # the first rank has the head, too
+    assert first == passes * 4096 * (4 * 128_256 + 2 * 4096 + 2 * 4096 + 4)
+
+
 def test_unlike_stages_each_hold_their_own_layers() -> None:
     found = run(DEEPSEEK_V3, batch=256, on="256xh100-sxm", pp=4, ep=32, split=(16, 16, 16, 13))
 
     assert all(rank.peak.bytes == pytest.approx(rank.refined_bytes, rel=1e-9) for rank in found.ranks)
     assert found.ranks[3].peak.parts["activations"] < found.ranks[2].peak.parts["activations"] / 2
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_the_head_is_done_after_the_same_time_however_many_layers_stand_before_it(recompute: str) -> None:
+    """Of one forward and one backward pass: its begin, the moment at which the head is done, its end."""
+
+    def head_and_layers(layers: int) -> tuple[float, float]:
+        model = replace(LLAMA_8B, pattern=LLAMA_8B.pattern[:layers])
+        begin, done, end = run(model, "fsdp2", batch=8, recompute=recompute).worst.seconds[5:8]
+        return float(done - begin), float(end - done)
+
+    (head, few), (same, many) = head_and_layers(8), head_and_layers(32)
+    assert head == pytest.approx(same, rel=1e-3) and head > 0
+    assert many == pytest.approx(4 * few, rel=1e-3)
 
 
 # --- the faces ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from outlay.layer import LayerCosts
 from outlay.layout.module_rules import apart
 from outlay.model.modules import MODULES, modules_of
 from outlay.model.policies import POLICIES
+from outlay.show.labels import attack
 
 KERNELS = kernel_set("transformer_engine")
 TOKENS = 4096
@@ -108,6 +109,32 @@ def test_an_exchange_runs_again_with_the_module_that_it_stands_in() -> None:
     assert core.sent_again == core.again == 0
     assert routed.sent_again == routed.sent_forward > 0
     assert ring.context_again == ring.context_forward > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "module", "axes", "more"),
+    [
+        (LLAMA_8B, "context", "core_attn", {"cp": 4, "cp_kind": "all_gather"}, 1 / 3),
+        (MIXTRAL, "expert", "moe", {"ep": 8}, 2 / 4),
+    ],
+)
+def test_an_exchange_that_runs_again_takes_its_time_again(
+    model: Model, part: str, module: str, axes: dict[str, Any], more: float
+) -> None:
+    """Keys and values are gathered forward, and backward again, where gradients are scattered: one more of three.
+
+    Tokens go to experts and back in both passes: two more of four.
+    """
+
+    def seconds(modules: tuple[str, ...]) -> float:
+        found = bill(model, recompute="selective", recompute_modules=modules, **axes)
+        return next(item.value for item in found.step.items if item.name == part)
+
+    assert seconds((module,)) / seconds(()) == pytest.approx(1 + more, rel=0.01)
+
+
+def test_a_module_that_is_named_twice_runs_again_once() -> None:
+    assert bill(LLAMA_8B, recompute_modules=("mlp", "mlp")) == bill(LLAMA_8B, recompute_modules=("mlp",))
 
 
 def test_hfu_counts_what_runs_again() -> None:
@@ -260,3 +287,12 @@ def test_a_norm_inside_a_matrix_is_said_not_to_run_again() -> None:
 
     assert said in bill(LLAMA_8B, recompute_modules=("core_attn", "layernorm")).assumptions
     assert said not in bill(LLAMA_8B, recompute_modules=("core_attn",)).assumptions
+
+
+def test_less_recompute_is_advised_in_the_words_of_its_kind() -> None:
+    """Under `selective` there are modules to leave out, under `full` layers."""
+    kinds = ("selective", "full")
+    selective, full = (attack("step", "recompute", bill(LLAMA_8B, recompute=kind).layout) for kind in kinds)
+
+    assert selective == "fewer --recompute-modules, for more memory"
+    assert full == "--recompute selective; or fewer --recompute-layers, for more memory"

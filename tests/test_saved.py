@@ -21,6 +21,7 @@ from outlay.step.offload import backward_cover, backward_moved, forward_cover, f
 GB, GIB, TIB = 1e9, 2.0**30, 2.0**40
 LLAMA = load_model("llama-3.1-8b")
 PARAMETERS = 8_030_261_248  # of Llama-3.1-8B: its model page
+MIXTRAL, ROUTED = load_model("mixtral-8x7b"), 46_702_792_704  # its index of safetensors: 93,405,585,408 bytes in bf16
 
 
 def bill(on: str, engine: str, model: Model = LLAMA, job: Job | None = None, **axes: Any) -> Bill:
@@ -136,6 +137,15 @@ def test_ranks_of_fsdp_read_the_checkpoint_once_together() -> None:
     assert reads == pytest.approx(12 * PARAMETERS)
 
 
+@pytest.mark.parametrize("ep", [1, 4, 8])
+def test_ranks_that_share_experts_out_read_and_write_each_of_them_once_together(ep: int) -> None:
+    read = bill("8xh100-sxm", "fsdp2", MIXTRAL, zero=3, ep=ep).saved
+    written = bill("8xh100-sxm", "megatron", MIXTRAL, zero=1, ep=ep).saved
+
+    assert read.read_bytes == pytest.approx(12 * ROUTED)  # fp32 shards and two moments
+    assert 8 * written.per_rank_bytes == pytest.approx(14 * ROUTED)  # and bf16 weights
+
+
 def test_storage_or_the_nic_of_the_busiest_rank_sets_the_time() -> None:
     def write(engine: str, storage: float) -> float | None:
         cluster = replace(load_cluster("8xh100-sxm"), storage_bandwidth=storage)
@@ -215,6 +225,27 @@ def test_more_tokens_hide_weights_but_not_activations() -> None:
 
     assert needed(8, offload_parameters=1.0) < needed(1, offload_parameters=1.0) / 4
     assert needed(8, offload_activations=1.0) > needed(1, offload_activations=1.0) / 2
+
+
+@pytest.mark.parametrize(
+    ("axes", "reads"),
+    [({"zero": 3}, 2 * 4), ({"zero": 3, "gather_unit": "model"}, 4), ({"zero": 2}, 4)],
+)
+def test_weights_come_over_the_link_whenever_they_are_gathered(axes: dict[str, Any], reads: int) -> None:
+    """Four micro-batches: layer by layer twice each, for the forward and for the backward pass; else they stay."""
+    (said,) = bill("8xh100-sxm", "fsdp2", job=Job(2048, 4 * 8), offload_parameters=1.0, **axes).offload
+    assert said.bytes == reads * 4 * PARAMETERS / 8
+
+
+@pytest.mark.parametrize(("zero", "reads"), [(2, 1), (3, 8 + 1)])
+def test_a_pipeline_of_torch_reads_weights_once_a_step_or_once_a_forward_pass_and_once_more(
+    zero: int, reads: int
+) -> None:
+    """torch 2.13: M + 1 gathers a step under ZeRO-3. The last stage of two: 16 layers, the final norm and the head."""
+    h, f, kv, v = 4096, 14336, 1024, 128256
+    last = 16 * (2 * h * h + 2 * h * kv + 3 * h * f + 2 * h) + h + h * v
+    found = bill("8xh100-sxm", "fsdp2-torchtitan", job=Job(2048, 8 * 4), zero=zero, pp=2, offload_parameters=1.0)
+    assert found.offload[0].bytes == reads * 4 * last / 4
 
 
 def test_nothing_is_said_and_nothing_shows_without_offload() -> None:

@@ -206,6 +206,18 @@ def test_narrower_is_never_faster(answer: Plan) -> None:
     assert all(ranked.layout.cp == 1 and ranked.layout.offload_optimizer == 0 for ranked in less.best)
 
 
+def test_copies_without_shards_are_proposed_only_to_an_engine_that_takes_them() -> None:
+    """Accelerate wants dp_shard > 1 beside copies where there is tp or cp; FSDP2 itself does not."""
+
+    def copies_alone(engine: str) -> bool:
+        found = plan(LLAMA_8B, Job(8192, 64), load_cluster("16xh100-sxm"), engine=engine, tp=(2,), cp=(4,), pp=(1,))
+        assert found.best and all(ranked.bill.violations == () for ranked in found.best)
+        return any(at.layout.dp_replicate > 1 and at.layout.dp_shard == 1 for at in found.best)
+
+    assert copies_alone("fsdp2")
+    assert not copies_alone("hf_trainer")
+
+
 def test_an_uneven_pipeline_says_its_split() -> None:
     found = plan(DEEPSEEK_V3, Job(4096, 2048), load_cluster("512xh200-sxm"), width="lean", pp=(16,), ep=(32,), vpp=(1,))
     assert found.best and all(ranked.layout.split == (4,) * 15 + (1,) for ranked in found.best)
@@ -272,6 +284,18 @@ def test_a_list_of_layouts_is_counted_as_each_by_itself() -> None:
     expected = [scalar(case, chosen[index]) for index in even]
     np.testing.assert_allclose(np.column_stack([peaks, seconds])[even], expected, rtol=1e-12)
     assert len(even) > 20
+
+
+def test_a_list_of_schedules_holds_what_each_holds_by_itself() -> None:
+    case, _ = asked(LLAMA_8B, Job(4096, 64), load_cluster("8xh100-sxm"), "fsdp2-torchtitan")
+    names = ("interleaved", "looped_bfs", "interleaved_zb", "zbv", "dualpipe_v")
+    alone = replace(ALONE, pp=4, vpp=2, dp_shard=2, zero=3)
+    kept = {name: getattr(alone, name) for name in ("split", *NOT_VARIED)}
+    same = {name: np.full(len(names), value) for name, value in vars(alone).items() if name not in kept}
+    found = np.column_stack(count_list(case, Layout.grid(**same | kept | {"schedule": np.asarray(names)})))
+
+    expected = [scalar(case, replace(alone, schedule=name)) for name in names]  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -54,3 +54,10 @@ def test_a_peak_is_what_torch_tracked(
     assert float(allocated_bytes(stage, at.case)) == pytest.approx(tracked, rel=2e-4)
     assert peak_parts(stage, at.case)[part] > 0
     assert sum(peak_parts(stage, at.case).values()) == pytest.approx(float(allocated_bytes(stage, at.case)), rel=1e-12)
+
+
+def test_a_head_that_shares_its_table_with_the_embedding_holds_the_gradient_of_the_whole_table() -> None:
+    """Gemma-2-27B: 256,000 words of 4,608 numbers, and the final norm, 2 bytes each."""
+    at = loaded(outlay.load_model("gemma-2-27b"), 1024, dp_shard=8)
+
+    assert peak_parts(at.stages[0], at.case)["whole"] == 2 * (256_000 * 4_608 + 4_608)

@@ -11,6 +11,7 @@ from outlay.layer import unpadded
 from outlay.layout.axes import ALONE, Layout
 from outlay.layout.sizes import sizes
 from outlay.model.blocks import head_rows, rows
+from outlay.model.gradients import passing
 from outlay.model.model import Model
 from outlay.model.modules import checkpoints
 from outlay.sums import split_moves, sum_freed, sum_kept
@@ -96,3 +97,13 @@ def test_torchs_sequence_parallel_run_keeps_gathered_inputs_unpadded() -> None:
     layers, ends = 32 * tape(LLAMA_7B, "pytorch", layout), once(LLAMA_7B, "pytorch", layout)
     assert round(layers / GIB, 3) == 4.096
     assert round((layers + ends["final_norm"] + ends["head"]) / GIB, 3) == 4.131  # the run summed: no logits kept
+
+
+def test_the_attention_core_makes_gradients_of_q_k_and_v_from_that_of_its_output() -> None:
+    """Llama-3.1-8B: 32 heads of queries and of outputs, 8 of keys and of values, 128 wide, 2 bytes each."""
+    them, block = kernel_set("pytorch"), LLAMA_8B.blocks[-1]
+    here = sizes(LLAMA_8B, block, Job(4096, 1), ALONE, unpadded(engine("fsdp2")), them)
+    (core,) = (row for row in rows(LLAMA_8B, block, them) if row.name == "attention")
+
+    made = float(passing(core, here)) - float(core.backward_workspace(here))
+    assert made == 4096 * 2 * 128 * (32 + 8 + 8 + 32)
