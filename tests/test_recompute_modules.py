@@ -291,8 +291,10 @@ def test_a_norm_inside_a_matrix_is_said_not_to_run_again() -> None:
 
 def test_less_recompute_is_advised_in_the_words_of_its_kind() -> None:
     """Under `selective` there are modules to leave out, under `full` layers."""
-    kinds = ("selective", "full")
-    selective, full = (attack("step", "recompute", bill(LLAMA_8B, recompute=kind).layout) for kind in kinds)
+    bills = [bill(LLAMA_8B, recompute=kind) for kind in ("selective", "full")]
+    selective, full = (attack("step", "recompute", each.layout, each.engine) for each in bills)
+    without = attack("step", "recompute", bills[1].layout, engine("hf_trainer"))
 
+    assert without == "fewer --recompute-layers, for more memory"
     assert selective == "fewer --recompute-modules, for more memory"
     assert full == "--recompute selective; or fewer --recompute-layers, for more memory"

@@ -174,7 +174,8 @@ def _curves(track: Track, figures: _Chunks, state: float) -> tuple[Numbers, dict
     logits = _of(figures.logits, forward), _of(figures.logits, backward)
     standing = np.cumsum(logits[0] - logits[1]) - (logits[0] - logits[1])
     after = standing + logits[0] - logits[1]
-    shown = [standing, standing + logits[0] * paired, np.where(backward >= 0, standing - logits[1], standing), after]
+    beside = standing + logits[0] * paired
+    shown = [standing, beside, np.where(backward >= 0, beside - logits[1], beside), after]
     first, layer = _of(figures.first, backward), _of(figures.layer, backward)
     grown = _steps(_of(figures.gradients, freeing), zero, zero, zero)
     return np.stack([track.start, track.start, late, track.end], 1).ravel(), {

@@ -167,7 +167,8 @@ def next_line(bill: Bill, advice: Sequence[Advice], style: Style) -> list[str]:
     if not able:
         text = f"nothing: {_amount(items[0], bill)}; no part that a layout changes reaches 2 % of {total}"
         return block("NEXT", text, style)
-    return block("NEXT", f"{_amount(able[0], bill)}: {attack(bill.binds.term, able[0].name, bill.layout)}", style)
+    ways = attack(bill.binds.term, able[0].name, bill.layout, bill.engine)
+    return block("NEXT", f"{_amount(able[0], bill)}: {ways}", style)
 
 
 def _binding(bill: Bill) -> tuple[list[Item], str]:

@@ -1,5 +1,6 @@
 """The words for parts of a bill: what each is called, and what to change where it binds."""
 
+from ..engines.engine import Engine
 from ..layout.axes import Layout
 
 VERDICTS = {"fits": "FITS", "tight": "TIGHT", "does_not_fit": "DOES NOT FIT", "impossible": "IMPOSSIBLE"}
@@ -87,8 +88,8 @@ ATTACK = {
 }
 
 
-def attack(term: str, name: str, layout: Layout) -> str:
-    """The changes that make a part smaller, without those that this layout already has."""
+def attack(term: str, name: str, layout: Layout, engine: Engine) -> str:
+    """The changes that make a part smaller, without those that this layout already has, or its engine has not."""
     ways = ATTACK.get(f"{term}.{name}") or ATTACK.get(name, ("a smaller share of it",))
     done = {
         "--zero 1": layout.zero >= 1,
@@ -99,7 +100,7 @@ def attack(term: str, name: str, layout: Layout) -> str:
         "a lower --zero": layout.zero < 2,
         "a smaller --mbs": layout.micro_batch == 1,
         "--recompute full": layout.recompute == "full",
-        "--recompute selective": layout.recompute == "selective",
+        "--recompute selective": layout.recompute == "selective" or not engine.recompute_modules,
         "fewer --recompute-layers": layout.recompute != "full",
         "fewer --recompute-modules": layout.recompute != "selective",
         "--cp-kind ring": layout.cp_kind == "ring",
