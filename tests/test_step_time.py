@@ -167,6 +167,20 @@ def test_a_small_layer_takes_what_the_host_needs_to_launch_it() -> None:
     assert captured < 1e-3
 
 
+def test_what_has_no_backward_pass_launches_none() -> None:
+    found = [
+        count(
+            LLAMA_8B, Job(sequence_length=128, global_batch=8, precision="bf16", frozen=frozen),
+            load_cluster("8xh100-sxm"), Layout(), "megatron",
+        ).step
+        for frozen in ((), ("embedding", "layers"))
+    ]  # fmt: skip
+    trained, frozen = (next(item.value for item in step.items if item.name == "arithmetic") for step in found)
+
+    assert trained >= 32 * (1.1e-3 + 0.99e-3)
+    assert 32 * 1.1e-3 <= frozen < 32 * (1.1e-3 + 0.99e-3)
+
+
 def test_the_host_launches_behind_the_exchange_of_a_layer() -> None:
     job, on = Job(sequence_length=128, global_batch=8, precision="bf16"), load_cluster("8xa100-sxm-80")
     found = count(LLAMA_8B, job, on, Layout(tp=8, sp=False, micro_batch=1), "megatron")

@@ -246,7 +246,7 @@ def layer_costs(
         differentiated=len(back) > 0,
         forward=layer_forward(work, sent["tp"].forward, here, speed),
         modules_forward=again_forward(again, work, sent["tp"].forward, here, speed),
-        input_gradient=layer_input_gradient(back, sent["tp"].backward, here, speed),
+        input_gradient=layer_input_gradient(back, sent["tp"].backward, here, speed) if back else 0,
         weight_gradient=sum_weight_gradient(back, here, speed),
         context_forward=context_forward(moves["cp"], core, here, speed, cluster),
         context_backward=context_backward(passed_back(moves["cp"]), core, here, speed, cluster),
