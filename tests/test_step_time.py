@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models import DEEPSEEK_V3, LLAMA_8B, LLAMA_70B, MIXTRAL
 from outlay import Bill, Job, Layout, count, load_cluster, load_model
+from outlay.bill import case_of, load
 from outlay.cluster.efficiency import attention_time, small_waste
 from outlay.cluster.network import all_to_all_time, copies_share, group
 from outlay.engines.rates import rates
@@ -189,6 +190,31 @@ def test_the_host_launches_behind_the_exchange_of_a_layer() -> None:
     host = 8 * 32 * (1.1e-3 + 0.99e-3)
 
     assert arithmetic < host <= arithmetic + exchange < 1.1 * host
+
+
+@pytest.mark.parametrize(
+    ("hidden", "layers", "heads", "stages", "micro", "forward", "inputs"),
+    [
+        (2304, 22, 24, 8, 6, 18.53, 18.09),
+        (4096, 30, 32, 8, 3, 29.82, 29.50),
+        (5120, 46, 40, 16, 1, 11.33, 11.27),
+        (6144, 62, 48, 32, 1, 10.41, 10.22),
+    ],
+)
+def test_passes_through_zero_bubbles_stages_take_what_its_profile_says(
+    hidden: int, layers: int, heads: int, stages: int, micro: int, forward: float, inputs: float
+) -> None:
+    """arXiv:2401.10241, Table 9, in ms: a stage has a share of the layers and of two more, for embedding and head."""
+    shape = {"n_embd": hidden, "n_layer": layers, "n_head": heads, "n_positions": 1024, "vocab_size": 32_000}
+    job = Job(sequence_length=1024, global_batch=micro, precision="fp16")
+    layout = Layout(micro_batch=micro, recompute="none")
+    case = case_of(
+        load_model({"model_type": "gpt2", **shape}), job, load_cluster("1xa100-sxm-80"), layout, "zero_bubble"
+    )
+    layer = load(case[0]).whole.layers[0].costs
+
+    counted = 1e3 * float(layer.forward + layer.input_gradient) * (layers + 2) / stages
+    assert counted == pytest.approx(forward + inputs, rel=0.03)
 
 
 def test_graphs_that_change_nothing_are_said_to() -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 from ..quantities import PlainBandwidth, PlainBytes, PlainSeconds, PlainShare
 from .profile import Profile
 
-MEGATRON = ("megatron", "megatron-0.15", "megatron-2022", "megatron-2021")  # releases of Megatron-LM itself
+MEGATRON = ("megatron", "megatron-0.15", "megatron-2022", "megatron-2021", "zero_bubble")  # Megatron-LM itself
 
 
 @dataclass(frozen=True)
