@@ -284,13 +284,56 @@ def test_26_b_on_16_cards_holds_3_25_gb_of_gradients_or_52() -> None:
     shape = {"hidden_size": 6144, "num_hidden_layers": 56, "num_attention_heads": 48, "intermediate_size": 16384}
     model = read_config({"model_type": "llama", "vocab_size": 32000, "max_position_embeddings": 4096, **shape})
     share = 26e9 / parameters(model).total
-    job = Job(2048, 64, gradient_dtype="bf16")
+    job = Job(2048, 64, gradient_dtype="bf16", reduce_dtype="bf16")
     each, last = (
         items(count(model, job, load_cluster("16xh100-sxm"), Layout(zero=3, accumulate_whole=whole), "fsdp2"))
         for whole in (False, True)
     )
     assert each["gradients"] * share / GB == pytest.approx(3.25)
     assert last["gradients"] * share / GB == pytest.approx(52)
+
+
+def test_gradients_that_wait_whole_have_the_type_that_they_are_reduced_in() -> None:
+    """torch 2.13, _fsdp_param.py: to_accumulated_grad_if_needed casts each one to reduce_dtype."""
+    bf16, fp32 = (
+        bill(LLAMA_3_8B, "8xh100-sxm", 2048, 32, "fsdp2", reduce_dtype=kind, accumulate_whole=True)
+        for kind in ("bf16", "fp32")
+    )
+    assert items(bf16)["gradients"] / GB == pytest.approx(16.06, abs=0.005)
+    assert items(fp32)["gradients"] / GB == pytest.approx(32.12, abs=0.005)
+
+
+def test_the_trainer_reduces_in_the_type_of_its_matrices_once_gradients_are_sharded() -> None:
+    """accelerate 1.15, set_mixed_precision: param_dtype and reduce_dtype are the same; DDP reduces in fp32."""
+    sharded, wide = (
+        bill(LLAMA_8B, "8xh100-sxm", 2048, 8, "hf_trainer", zero=3, reduce_dtype=kind).traffic[-1].bytes
+        for kind in (None, "fp32")
+    )
+    copies, same = (
+        bill(LLAMA_8B, "8xh100-sxm", 2048, 8, "hf_trainer", zero=0, reduce_dtype=kind).traffic[-1].bytes
+        for kind in (None, "fp32")
+    )
+    assert sharded < 0.76 * wide
+    assert copies == same
+
+
+def test_one_unit_holds_no_more_where_nothing_is_sharded() -> None:
+    for axes in ({"zero": 0}, {"zero": 3, "dp_replicate": 8, "dp_shard": 1}):
+        layers, unit = (
+            bill(LLAMA_8B, "8xh200-sxm", 4096, 8, "fsdp2", gather_unit=kind, **axes).memory.peak_bytes
+            for kind in ("layer", "model")
+        )
+        assert layers == unit
+
+
+def test_torchtitan_does_not_reshard_with_a_pipeline() -> None:
+    """pytorch/torchtitan llama3/parallelize.py: reshard_after_forward is not pp_enabled, unless a policy is given."""
+    zero = {
+        (engine, pp): bill(LLAMA_8B, "16xh100-sxm", 4096, 64, engine, pp=pp).layout.zero
+        for engine in ("fsdp2", "fsdp2-torchtitan")
+        for pp in (1, 2)
+    }
+    assert zero == {("fsdp2", 1): 3, ("fsdp2", 2): 3, ("fsdp2-torchtitan", 1): 3, ("fsdp2-torchtitan", 2): 2}
 
 
 def test_with_one_micro_batch_there_is_nothing_to_accumulate() -> None:
@@ -311,7 +354,7 @@ def test_the_trainer_accumulates_whole_unless_told_and_says_so() -> None:
     """huggingface/accelerate pull request 2531: sync_each_batch is False by default."""
     usual = bill(LLAMA_8B, "8xh100-sxm", 2048, 32, "hf_trainer", zero=3)
     told = bill(LLAMA_8B, "8xh100-sxm", 2048, 32, "hf_trainer", zero=3, accumulate_whole=False)
-    assert items(usual)["gradients"] == 8 * items(told)["gradients"]
+    assert items(usual)["gradients"] == 4 * items(told)["gradients"]  # all of 8 shards, in bf16 and not fp32
     assert any("accumulate whole true (--accumulate-whole)" in said for said in usual.assumptions)
     assert not any("accumulate" in said for said in told.assumptions)
 
@@ -349,10 +392,13 @@ def reserved(found: Bill, tokens: float, cut: int = 1) -> float:
 
 @pytest.mark.parametrize(("tp", "measured"), [(1, 32.07), (2, 20.70)])
 def test_8_b_with_full_recompute_and_an_eager_loss_reserves_what_was_measured(tp: int, measured: float) -> None:
-    """pytorch/torchtitan pull request 3429: 8 H100, sequences of 8,192 tokens, one a rank assumed."""
+    """pytorch/torchtitan pull request 3429: 8 H100, sequences of 8,192 tokens, one a rank assumed.
+
+    Blocks that FSDP's own streams keep for themselves are not counted: the count is the lower one.
+    """
     found = bill(LLAMA_3_8B, "8xh100-sxm", 8192, 8 // tp, "fsdp2-uncompiled", tp=tp, recompute="full")
     assert found.memory.unsharded_state_bytes / 8 / GIB == pytest.approx(14.96, abs=0.01)
-    assert reserved(found, 8192, tp) / GIB == pytest.approx(measured, rel=0.05)
+    assert 0.93 * measured < reserved(found, 8192, tp) / GIB < measured
 
 
 @pytest.mark.parametrize(("tp", "measured"), [(1, 52.44), (2, 30.92)])

@@ -225,6 +225,7 @@ def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
     weights = ("fp16" if job.precision == "fp16" else "bf16") if job.fixed else how.weights
     weight, master = weight_bytes_of(kept, weights)
     reduced, gathered = wire_of(job, engine)
+    sharded = weights if engine.narrows_sharded and job.reduce_dtype is AUTO else reduced
     quantised = gathered == "fp8"
     usual = settled(named_types(job, engine), "bf16")
     copies = 0 if job.fixed else copies_of(how, engine.kernels, accelerator.fp4_flops > 0, quantised)
@@ -241,6 +242,7 @@ def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
         gathered=how.gathers if quantised else BYTES[gathered],
         ends_gathered=BYTES[how.weights] if quantised else BYTES[gathered],
         reduced=BYTES[reduced],
+        reduced_sharded=BYTES[sharded],
         orthogonal=BYTES["bf16"] if rule.steps else 0,
         steps=rule.steps,
         frozen=kept_frozen.bytes,

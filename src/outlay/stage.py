@@ -92,12 +92,15 @@ class StageCosts:
         return total(each(held_frozen_bytes, self.ends, "dense"))
 
     @kept
-    def once(self, ends_stay: bool = False) -> tuple[Held, ...]:
+    def once(self, ends_stay: bool = False, apart: bool = False) -> tuple[Held, ...]:
         """Parts whose weights are read once a micro-batch: no backward pass runs through them.
 
-        `ends_stay`: the ends stay gathered through a micro-batch, so that they are among these.
+        `ends_stay`: the ends stay gathered through a micro-batch, so that they are among these; `apart`: the head
+        alone does.
         """
-        staying = self.ends if ends_stay else tuple(end for end in self.ends if not end.costs.differentiated)
+        stay = (False, True) if apart else (True, True)
+        ends = zip(self.ends, stay, strict=True)
+        staying = tuple(end for end, stays in ends if (ends_stay and stays) or not end.costs.differentiated)
         return *(held for held in self.layers if not held.costs.differentiated), *staying
 
     @kept

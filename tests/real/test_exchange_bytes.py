@@ -147,6 +147,7 @@ def counted(axis: str, layout: Layout, micro_batches: int = 1, engine: Engine = 
 
 ZERO3, ZERO2, ZERO0 = (replace(ALONE, dp_shard=8, zero=zero) for zero in (3, 2, 0))
 RESHARDS_ALL = replace(FSDP2, gathers_ends=False)  # every group is resharded after forward, the root too
+TOGETHER = replace(FSDP2, ends_apart=False)  # embedding, final norm and head are the root's own group
 HSDP = replace(ALONE, dp_replicate=2, dp_shard=4, zero=3)
 
 
@@ -191,12 +192,16 @@ def test_an_engine_whose_root_stays_gathered_sends_what_fsdp2_sends_by_default(
 ) -> None:
     calls = logged_step(sharded(mesh, reshard=None), micro_batches)
 
-    assert FSDP2.gathers_ends
-    assert sent(calls) == counted("dp", ZERO3, micro_batches)
+    assert TOGETHER.gathers_ends
+    assert sent(calls) == counted("dp", ZERO3, micro_batches, TOGETHER)
 
 
-def test_with_the_embedding_apart_it_is_gathered_twice_and_the_head_once(mesh: DeviceMesh) -> None:
-    """As torchtitan wraps: embedding, layers, then final norm and head together, which alone are not resharded."""
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_with_the_embedding_apart_it_is_gathered_twice_and_the_head_once(mesh: DeviceMesh, micro_batches: int) -> None:
+    """As torchtitan wraps: embedding, layers, then final norm and head together, which alone are not resharded.
+
+    No weight is needed for an embedding's backward pass; it is gathered for it all the same.
+    """
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 
     def wrap(model: Llama) -> None:
@@ -205,7 +210,11 @@ def test_with_the_embedding_apart_it_is_gathered_twice_and_the_head_once(mesh: D
         fully_shard([model.norm, model.head], mesh=mesh, mp_policy=policy, reshard_after_forward=False)
         fully_shard(model, mesh=mesh, mp_policy=policy)
 
-    assert whole_bytes(logged_step(wrap), "gather") == 4 * N - 2 * ENDS[1]
+    calls = logged_step(wrap, micro_batches)
+
+    assert FSDP2.ends_apart
+    assert whole_bytes(calls, "gather") == (4 * N - 2 * ENDS[1]) * micro_batches
+    assert sent(calls) == counted("dp", ZERO3, micro_batches)
 
 
 def test_zero_2_gathers_once_and_scatters_once(mesh: DeviceMesh) -> None:

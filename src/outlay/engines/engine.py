@@ -100,6 +100,7 @@ class Engine:
     zero: int  # its usual ZeRO stage
     zero_stages: tuple[int, ...]  # those it has
     zero_with_pp: int  # the highest that it runs with a pipeline
+    usual_zero_with_pp: int  # with a pipeline its usual stage is no higher
     zero_with_tp: int  # the same with tensor parallelism
     schedules: tuple[str, ...]  # orders of a pipeline that it runs, the usual first; a search goes through these
     cp_kinds: tuple[str, ...]  # of context parallelism, the usual first
@@ -120,12 +121,14 @@ class Engine:
     compute_bytes: PlainBytes  # of a gathered weight
     gathered_blocks: int  # blocks whose weights stand gathered at one time under ZeRO-3
     gathers_ends: bool  # embedding and head are gathered once a micro-batch and stay, under ZeRO-3
+    ends_apart: bool  # the embedding is a group like a block; final norm and head are one that stays alone
     gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
     defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
     accumulates_whole: bool  # the same without one, where micro-batches accumulate
     offloads_gradients: str  # sharded gradients leave with what is offloaded: optimizer, parameters, none
     reduce_bytes: PlainBytes  # of a gradient on the wire
     reduce_bytes_fp16: PlainBytes  # the same in fp16 runs
+    narrows_sharded: bool  # from ZeRO-2 on gradients are reduced in the type of the matrix multiplies
     bucket_elements: float  # gradients in a bucket that is allocated whole, from ZeRO-1 on; twice where one is sent
     casts_weights: bool  # replicas keep a copy of their fp32 weights in the type of the matrix multiplies
     copies_gradients: bool  # replicas copy their gradients into buckets

@@ -115,6 +115,7 @@ class Recipe:
     gathered: PlainBytes  # of a gathered weight
     ends_gathered: PlainBytes  # the same of embedding and head, which are never quantised
     reduced: PlainBytes  # of a gradient on the wire
+    reduced_sharded: PlainBytes  # the same where gradients are sharded
     orthogonal: PlainBytes  # of a matrix that is gathered to be orthogonalised
     steps: float  # Newton-Schulz steps
     touched: PlainBytes  # read and written by one optimizer step, moments apart

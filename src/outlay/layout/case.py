@@ -8,7 +8,7 @@ from ..cluster.network import Group
 from ..engines.engine import MEGATRON, Engine, TimeBands, Workspaces
 from ..engines.recipe import Recipe
 from ..engines.tables import time_bands, workspaces
-from ..formula import maximum, where
+from ..formula import each, maximum, total, where
 from ..job import Job
 from ..model.model import Model
 from ..quantities import Bytes, Count, Flag, Share
@@ -16,6 +16,11 @@ from ..schedule.flight import round_size_of
 from ..schedule.laws import Schedule
 from .axes import Layout
 from .replicas import Replicas, groups
+
+
+def narrowed(engine: Engine, case: "Case") -> Bytes:
+    """By how much a gradient on the wire of an engine is another where gradients are sharded."""
+    return where(case.layout.zero >= 2, case.recipe.reduced_sharded - case.recipe.reduced, 0)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,12 @@ class Case:
     @cached_property
     def reduce_bytes(self) -> Bytes:
         """A gradient on the wire."""
-        return self.recipe.reduced
+        return self.recipe.reduced + total(each(narrowed, self.narrowing, self))
+
+    @cached_property
+    def narrowing(self) -> tuple[Engine, ...]:
+        """The engine, where it reduces gradients in another type once they are sharded."""
+        return (self.engine,) if self.recipe.reduced_sharded != self.recipe.reduced else ()
 
     @cached_property
     def optimizer_zero(self) -> Count:
@@ -123,6 +133,19 @@ class Case:
     def spared(self) -> Count:
         """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch."""
         return where(self.engine.gathers_ends, self.again, 0)
+
+    @cached_property
+    def ends_apart(self) -> bool:
+        """Whether the ends of the model are groups of FSDP of their own: not where they share a table."""
+        return self.engine.ends_apart and not self.model.tied
+
+    @cached_property
+    def apart(self) -> Count:
+        """1 where blocks are gathered and scattered one by one, and so are the ends: no unit, and nothing that waits.
+
+        In a pipeline nothing is resharded before the last backward pass.
+        """
+        return where(self.ends_apart, where(self.deferred > 0, 0, 1 - self.one_unit), 0)
 
     @cached_property
     def shares_table(self) -> Flag:
@@ -197,12 +220,13 @@ class Case:
 
     @cached_property
     def unit_gradient(self) -> Bytes:
-        """A gradient of a unit that is the whole model, until it is scattered, beside the gathered weights.
+        """A gradient of a unit that is the whole model, until it is scattered, beside the gathered weights. None where
+        nothing is sharded: no weights are gathered then, and gradients are what they are elsewhere.
 
         First all gradients stand beside all weights; then, with the weights gone, beside the buffer that is scattered.
         Source: torch 2.13, FSDPParamGroup.post_backward and foreach_reduce.
         """
-        return where(self.one_unit > 0, maximum(self.compute_bytes, self.reduce_bytes), 0)
+        return where(self.one_unit > 0, self.gathers_all * maximum(self.compute_bytes, self.reduce_bytes), 0)
 
     @cached_property
     def expert_optimizer_cut(self) -> Count:
@@ -215,10 +239,20 @@ class Case:
         return where((self.layout.zero >= 3) & (self.layout.shard > 1), 1 - self.one_unit, 0)
 
     @cached_property
-    def scattered(self) -> Count:
-        """1 where gradients are made whole and scattered block by block, from sharded weights that are gathered."""
+    def made_whole(self) -> Count:
+        """1 where gradients are made whole block by block, from sharded weights that are gathered."""
         blocks: Count = where(self.engine.scatters_blocks, self.gathers_blocks + self.gathers_all, 0)
-        return where(self.whole > 0, 0, blocks * (1 - self.one_unit))
+        return blocks * (1 - self.one_unit)
+
+    @cached_property
+    def scattered(self) -> Count:
+        """1 where they are scattered so, in each backward pass."""
+        return where(self.whole > 0, 0, self.made_whole)
+
+    @cached_property
+    def summed(self) -> Count:
+        """1 where they are added to gradients that stay whole, and the last backward pass scatters those."""
+        return where(self.deferred > 0, 0, self.accumulated * self.made_whole)
 
     @cached_property
     def bucket_width(self) -> Bytes:

@@ -55,7 +55,8 @@ def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Eng
     left = cluster.ranks // max(1, tp * cp * pp * given("dp_replicate", 1))
     folded = layout.schedule in FOLDED
     recompute = "selective" if layout.recompute_modules else engine.recompute
-    zero = min(engine.zero, engine.zero_with_pp if pp > 1 else 3, engine.zero_with_tp if tp > 1 else 3)
+    with_pp = min(engine.zero_with_pp, engine.usual_zero_with_pp) if pp > 1 else 3
+    zero = min(engine.zero, with_pp, engine.zero_with_tp if tp > 1 else 3)
     held = max(len(layers) for layers in stage_layers(model.layers, pp, vpp, split, engine.counts_ends, folded))
     return plain | {
         "vpp": vpp,
@@ -134,6 +135,8 @@ def _types(job: Job, engine: Engine) -> tuple[dict[str, Any], tuple[str, ...]]:
     defaults = (own.master, own.gradients, own.moments, reduced, gathered)
     names = (*STATE, "reduce_dtype", "gather_dtype")
     filled = {name: value for name, value in zip(names, defaults, strict=True) if getattr(job, name) is AUTO}
+    if engine.narrows_sharded:
+        filled.pop("reduce_dtype", None)  # it depends on the layout
     how, rule = precision(job.precision), optimizer(job.optimizer)
     said = [note for note in (rule.note, how.note) if note]
     if job.fixed or job.bytes_per_parameter is not AUTO:

@@ -89,6 +89,16 @@ class Replicas:
         return self.ends_spared * self.shard.pace
 
     @cached_property
+    def end_again_sent(self) -> Bytes:
+        """Bytes a parameter of an end that one rank sends in one step where it is gathered again after all."""
+        return sent_bytes(self.spared * self.end_weight, self.shard.ranks)
+
+    @cached_property
+    def end_again_pace(self) -> Seconds:
+        """Time a parameter of such an end takes in one step for that."""
+        return self.spared * self.end_weight * self.shard.pace
+
+    @cached_property
     def latency(self) -> Seconds:
         """Latency of all exchanges of one step."""
         sharded: Seconds = (self.scatters + self.gathers) * self.shard.latency + 2 * self.copies.latency

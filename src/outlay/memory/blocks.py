@@ -2,11 +2,13 @@
 
 At the loss only the ends of the model stand gathered. The backward pass gathers each block ahead of the one before it,
 and keeps the input of a block's reduce-scatter until the next one's. Embedding, final norm and head are one group, so
-the head's gradient stays whole until the embedding has its own. Source: torch 2.13, FSDPMemTracker and
-_fsdp_param_group.py.
+the head's gradient stays whole until the embedding has its own. Or the embedding is a group like a block, and final
+norm and head are another, gathered until its backward pass and scattered at once. Source: torch 2.13, FSDPMemTracker
+and _fsdp_param_group.py.
 """
 
 from ..formula import divide, maximum, minimum, where
+from ..held import Held, held_dense, held_frozen_bytes
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Params
 from ..stage import StageCosts
@@ -30,6 +32,38 @@ def layers_bytes(stage: StageCosts, case: Case) -> Bytes:
     return stage.whole_bytes(case.compute_bytes) - own
 
 
+def end_bytes(held: Held, weight: Bytes) -> Bytes:
+    """One end of the model, gathered: `weight` a trained parameter, frozen ones as they are kept."""
+    return weight * held_dense(held) + held_frozen_bytes(held, "dense")
+
+
+def head_weight_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Final norm and head where they are a group of their own: it is gathered from its forward to its backward pass."""
+    return case.apart * case.gathers_blocks * end_bytes(stage.ends[1], case.compute_bytes)
+
+
+def scattering_bytes(held: Held, case: Case) -> Bytes:
+    """An end of the model while its gradient is scattered: the input, its own part, and the gradient itself.
+
+    The last gradient of a group goes after the rest, and of an end that is its matrix.
+    """
+    part: Bytes = case.reduce_bytes / case.weight_cut
+    return (case.compute_bytes + case.reduce_bytes + part) * held_dense(held)
+
+
+def head_scatter_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """What stands beyond the logits while the gradient of the head's own group is scattered, without the logits.
+
+    The last block is gathered ahead, and the gradient of the head's input stands. Weights that are never resharded
+    are so here. Of a gradient that stood whole the sum stands already, and its last part is added to it before.
+    """
+    kept: Bytes = stage.ends[1].costs.kept - stage.largest_entry
+    gone: Bytes = case.gathers_all * end_bytes(stage.ends[1], case.compute_bytes)
+    summed: Bytes = case.summed * case.compute_bytes * held_dense(stage.ends[1])
+    own: Bytes = scattering_bytes(stage.ends[1], case) - summed - gone - kept
+    return case.apart * (case.scattered + case.summed) * maximum(own + blocks_bytes(stage, case, 1), 0)
+
+
 def blocks_bytes(stage: StageCosts, case: Case, blocks: Count) -> Bytes:
     """So many blocks, gathered: at the head one, since the last layer is gathered ahead; two in a layer."""
     few: Bytes = minimum(blocks * stage.block_bytes(case.compute_bytes), layers_bytes(stage, case))
@@ -37,18 +71,20 @@ def blocks_bytes(stage: StageCosts, case: Case, blocks: Count) -> Bytes:
 
 
 def whole_gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """The head's gradient in a layer's backward pass. It is whole to the end where its group has the embedding too; of
-    engines that do not scatter block by block, this rank's part of it, where it was not there before."""
+    """The head's gradient in a layer's backward pass. It is whole to the end where its group has the embedding too;
+    else this rank's part of it, where it was not there before."""
     table: Params = where(case.shares_table, stage.ends[0].costs.dense_parameters, 0)
     head: Params = stage.ends[1].costs.dense_parameters + table
-    own: Bytes = case.gradients_here * case.recipe.gradients / case.gradient_cut
-    part: Bytes = where(case.fresh > 0, own, 0)
-    return where(case.scattered > 0, case.compute_bytes, part) * stage.head * head
+    cut: Count = where(case.summed > 0, case.weight_cut, case.gradient_cut)
+    own: Bytes = case.gradients_here * case.recipe.gradients / cut
+    part: Bytes = where(case.fresh + case.summed * case.apart > 0, own, 0)
+    apart: Count = where(case.reduce_bytes > case.compute_bytes, case.summed, 0)  # else it is added where it is made
+    return where(case.scattered + apart > case.apart, case.compute_bytes, part) * stage.head * head
 
 
 def scatter_bytes(stage: StageCosts, case: Case) -> Bytes:
     """The input of a block's reduce-scatter, which stands until the next one's."""
-    return case.scattered * case.reduce_bytes * stage.largest_trained
+    return (case.scattered + case.summed) * case.reduce_bytes * stage.largest_trained
 
 
 def end_shard_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -57,30 +93,70 @@ def end_shard_bytes(stage: StageCosts, case: Case) -> Bytes:
     return where(case.fresh > 0, own, 0)
 
 
+def scattered_sum_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """What the last backward pass makes of gradients of the layers that stood whole: shards, less the sums."""
+    dense: Params = stage.dense_parameters - stage.end_parameters
+    shards: Params = dense / case.weight_cut + stage.expert_parameters / case.expert_weight_cut
+    here: Bytes = case.gradients_here * case.recipe.gradients
+    return case.summed * (here * shards - case.reduce_bytes * (dense + stage.expert_parameters))
+
+
 def grown_bytes(stage: StageCosts, case: Case) -> Bytes:
     """By how much each layer that is done has changed what stands: gradients that were not there, less its tape."""
-    shards: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
-    gathered: Bytes = case.gathers_all * case.scattered * stage.block_bytes(case.compute_bytes)
+    own: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
+    shards: Bytes = own + scattered_sum_bytes(stage, case)
+    gathered: Bytes = case.gathers_all * (case.scattered + case.summed) * stage.block_bytes(case.compute_bytes)
     made: Bytes = divide(shards, stage.differentiated) - gathered
     tape: Bytes = divide(one_pass_bytes(stage, case), stage.differentiated)
-    return where((case.scattered > 0) | (case.fresh > 0), made - tape, 0)
+    return where(case.scattered + case.fresh + case.summed > 0, made - tape, 0)
+
+
+def ahead_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The embedding, where it is a group of its own: it is gathered ahead in the backward pass of the first layer."""
+    return case.apart * case.gathers_blocks * end_bytes(stage.ends[0], case.compute_bytes)
+
+
+def head_behind_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The input of the reduce-scatter of the head's own group, in the backward pass of the last layer."""
+    return case.apart * case.scattered * case.reduce_bytes * held_dense(stage.ends[1])
+
+
+def resharded_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The head's weights, which stood gathered with all others, and go with its own group."""
+    gathered: Count = case.gathers_all * (case.scattered + case.summed)
+    return case.apart * gathered * end_bytes(stage.ends[1], case.compute_bytes)
+
+
+def summed_head_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The head's gradient that stood whole, which is scattered before the layers' where it is a group of its own."""
+    return case.apart * case.summed * case.reduce_bytes * held_dense(stage.ends[1])
+
+
+def between_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """The first layer in a backward pass before the last, where nothing that stands whole is scattered."""
+    tapes: Bytes = one_pass_bytes(stage, case) - divide(one_pass_bytes(stage, case), stage.differentiated)
+    ahead: Bytes = ahead_bytes(stage, case) - blocks_bytes(stage, case, 1) - tapes
+    return where(case.summed > 0, where(case.micro_batches > 2, ahead - whole_gradient_bytes(stage, case), 0), 0)
 
 
 def behind_bytes(stage: StageCosts, case: Case) -> Bytes:
     """What the layers whose backward pass is done hold beyond their tapes, at the layer where that is most.
 
-    The second layer, the last but one, or the last, which gathers none ahead: there one block less stands, or, where
-    that is more, all but its backward pass, since its own block stands twice while it is copied out of the gather.
-    0 at the first layer.
+    The first of them, with what the head's own group left; the second; the last but one; or the last, which gathers no
+    block ahead: there one block less stands, or, where that is more, all but its backward pass, since its own block
+    stands twice while it is copied out of the gather. An embedding that is a group of its own is gathered ahead there.
     """
     layers: Count = stage.differentiated
     grown: Bytes = grown_bytes(stage, case)
     buffer: Bytes = scatter_bytes(stage, case)
+    table: Bytes = ahead_bytes(stage, case)
+    first: Bytes = head_behind_bytes(stage, case) + where(layers > 1, 0, table)
     inner: Bytes = where(layers > 2, buffer + maximum(grown, (layers - 2) * grown), 0)
     own: Bytes = recompute_bytes(stage, case) + stage.largest_backward - stage.largest_entry
-    less: Bytes = minimum(block=blocks_bytes(stage, case, 1), own=own)
+    less: Bytes = minimum(block=blocks_bytes(stage, case, 1) - table, own=own)
     last: Bytes = where(layers > 1, buffer + (layers - 1) * grown - less, 0)
-    return maximum(inner, last, 0)
+    done: Bytes = summed_head_bytes(stage, case)
+    return maximum(first, inner - done, last - done, between_bytes(stage, case)) - resharded_bytes(stage, case)
 
 
 def table_gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -93,13 +169,32 @@ def table_gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
     return where(case.layout.tp > 1, case.layout.tp * slice_bytes + beside, 0)
 
 
-def ends_moment(stage: StageCosts, case: Case) -> Bytes:
-    """What stands beside the rest of the state where the backward pass ends: gradients of the layers, those of the ends
-    whole, and a buffer: the last block's, or that of the ends themselves, whose weights are gathered no more. The
-    layers, where all were gathered, are not."""
-    shards: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
+def together_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Ends that are one group, where their backward pass is over: their gradients whole, and a buffer: the last
+    block's, or that of the ends themselves, whose weights are gathered no more."""
     own: Bytes = (case.reduce_bytes - case.compute_bytes) * stage.end_parameters
     made: Bytes = table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
-    whole: Bytes = case.compute_bytes * stage.end_parameters + maximum(made=made, scattered=own)
+    return case.compute_bytes * stage.end_parameters + maximum(made=made, scattered=own)
+
+
+def table_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """An embedding that is a group of its own, where its backward pass is over: weights, gradient and the last block's
+    buffer; or its gradient while it is scattered, beside the partial sum that it is a slice of. Weights that are never
+    resharded are so here, the head's before."""
+    made: Bytes = table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
+    own: Bytes = end_bytes(stage.ends[0], case.compute_bytes) + case.compute_bytes * held_dense(stage.ends[0])
+    gone: Bytes = case.compute_bytes * stage.end_parameters + stage.end_frozen_bytes
+    partial: Bytes = case.compute_bytes * where(case.layout.tp > 1, case.layout.tp, 0) * held_dense(stage.ends[0])
+    most: Bytes = maximum(made=own + made, scattered=partial + scattering_bytes(stage.ends[0], case))
+    return most - where(case.gathers_all > 0, gone, 0)
+
+
+def ends_moment(stage: StageCosts, case: Case) -> Bytes:
+    """What stands beside the rest of the state where the backward pass ends: gradients of all that is done, and what
+    the ends hold. The layers, where all were gathered, are not."""
+    shards: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
+    part: Bytes = where(case.fresh > 0, case.gradients_here * case.recipe.gradients / case.gradient_cut, 0)
+    head: Bytes = part * held_dense(stage.ends[1])
+    whole: Bytes = where(case.apart > 0, head + table_bytes(stage, case), together_bytes(stage, case))
     gone: Bytes = where(case.gathers_all > 0, layers_bytes(stage, case), 0)
     return case.scattered * (shards + whole - gone)

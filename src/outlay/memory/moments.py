@@ -8,7 +8,15 @@ from ..layout.case import Case
 from ..quantities import Bytes, Count
 from ..stage import StageCosts
 from .activations import recompute_bytes
-from .blocks import behind_bytes, blocks_bytes, growing, scattering, whole_gradient_bytes
+from .blocks import (
+    behind_bytes,
+    blocks_bytes,
+    growing,
+    head_scatter_bytes,
+    head_weight_bytes,
+    scattering,
+    whole_gradient_bytes,
+)
 
 
 def head_passes(stage: StageCosts, case: Case) -> Count:
@@ -38,14 +46,17 @@ def scattered_bytes(stage: StageCosts, case: Case) -> Bytes:
 def head_backward_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Beyond the logits: the loss's own copies, or later the gradients of the head's input and matrix.
 
-    With a pipeline the gradient that was sent last still stands. Source: Megatron-Core's layers.py; the peaks of
-    SimuMax's B200 runs.
+    With a pipeline the gradient that was sent last still stands. Where the head is a group of its own, its weights
+    stand gathered, and its gradient is scattered where the logits are gone. Source: Megatron-Core's layers.py; the
+    peaks of SimuMax's B200 runs; torch 2.13, FSDPMemTracker.
     """
     sent: Bytes = where(case.layout.pp > 1, stage.largest_entry, 0)
     ahead: Bytes = total(each(blocks_bytes, scattering(stage, case), case, 1))
     gradients: Bytes = stage.ends[1].costs.backward + scattered_bytes(stage, case) + sent + ahead
     loss: Bytes = stage.ends[1].costs.workspace + where(case.engine.wraps_loss, ahead, 0)
-    return stage.head * maximum(loss=loss, gradients=gradients)
+    weights: Bytes = total(each(head_weight_bytes, scattering(stage, case), case))
+    scattered: Bytes = total(each(head_scatter_bytes, scattering(stage, case), case))
+    return stage.head * maximum(loss=weights + loss, gradients=weights + gradients, scattered=scattered)
 
 
 def head_moment(stage: StageCosts, case: Case) -> Bytes:

@@ -1,5 +1,6 @@
 """State: weights, gradients and optimizer, sharded by ZeRO stage; experts over groups of their own."""
 
+from ..engines.engine import Engine
 from ..formula import each, minimum, total, where
 from ..job import Beside
 from ..layout.case import Case
@@ -27,12 +28,13 @@ def resident_bytes(parameters: Params, trained: Share, weights: Bytes, bytes_per
 def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Weights that stand gathered at all times: a few blocks under ZeRO-3; all of them where they are not resharded.
 
-    Of an engine that gathers each block ahead of its backward pass, the ends of the model: see `blocks_bytes`.
+    Of an engine that gathers each block ahead of its backward pass, the ends of the model: see `blocks_bytes`. Not
+    where these are groups of their own: see `head_weight_bytes`.
 
     Frozen weights are gathered in the format that they are kept in. Source: bitsandbytes documentation, FSDP-QLoRA.
     """
     own: Bytes = case.compute_bytes * stage.end_parameters + stage.end_frozen_bytes
-    ends: Bytes = where(case.engine.gathers_ends, own, 0)
+    ends: Bytes = where(case.engine.gathers_ends, where(case.apart > 0, 0, own), 0)
     every: Bytes = stage.whole_bytes(case.compute_bytes)
     blocks: Count = where(case.engine.scatters_blocks, 0, case.engine.gathered_blocks)
     few: Bytes = minimum(blocks * stage.block_bytes(case.compute_bytes) + ends, every)
@@ -48,9 +50,23 @@ def weight_bytes(stage: StageCosts, case: Case) -> Bytes:
     return held * (1 - case.layout.offload_parameters)
 
 
+def waiting(case: Case) -> tuple[Engine, ...]:
+    """The engine, where it keeps gradients that wait whole in the type that they are reduced in: FSDP."""
+    return (case.engine,) if case.engine.scatters_blocks else ()
+
+
+def wider_bytes(engine: Engine, case: Case) -> Bytes:
+    """By how much a gradient that waits whole is wider than one that is sharded.
+
+    Source: torch 2.13, FSDPParam.to_accumulated_grad_if_needed.
+    """
+    return where((case.whole > 0) & (case.layout.zero >= 2), case.reduce_bytes - case.recipe.gradients, 0)
+
+
 def gradient_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """Gradients of a stage on one rank, sharded from ZeRO-2 on, less what is offloaded."""
-    each_here: Bytes = case.recipe.gradients * case.gradients_here
+    """Gradients of a stage on one rank, sharded from ZeRO-2 on unless they wait whole, less what is offloaded."""
+    wider: Bytes = total(each(wider_bytes, waiting(case), case))
+    each_here: Bytes = (case.recipe.gradients + wider) * case.gradients_here
     dense: Bytes = each_here * stage.dense_parameters
     experts: Bytes = each_here * stage.expert_parameters
     return total(dense=dense / case.gradient_cut, experts=experts / case.expert_gradient_cut)

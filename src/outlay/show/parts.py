@@ -119,11 +119,14 @@ def _of_parameters(item: Item, bill: Bill) -> str:
         return "come with the backward pass"
     experts = bill.model.experts > 0
     from_zero = {"weights": bill.engine.weights_sharded_from, "gradients": 2, "optimizer": 1}[item.name]
-    whole = item.name == "gradients" and _whole_gradients(bill)
+    whole = item.name == "gradients" and bill.engine.defers_sync and layout.pp > 1
     sharded = layout.zero >= from_zero and layout.shard > 1 and not whole
     away = {"weights": layout.offload_parameters, "optimizer": layout.offload_optimizer}.get(item.name, 0)
     if away:
         return f"{percent(away)} of it in host memory"
+    accumulated = layout.accumulate_whole and bill.derived.micro_batches > 1
+    if item.name == "gradients" and accumulated and layout.zero >= from_zero:
+        return "whole until the last micro-batch"
     if not bill.job.training.whole or item.name == (
         "weights" if recipe.copies else "" if recipe.moments.uniform else "optimizer"
     ):
@@ -133,12 +136,6 @@ def _of_parameters(item: Item, bill: Bill) -> str:
     count = item.value / size * (float(layout.shard) if sharded else 1)
     over = f" / {int(layout.shard)} ranks" if sharded else ""
     return f"{short(count)} x {size:g} bytes{over}"
-
-
-def _whole_gradients(bill: Bill) -> bool:
-    """Whether gradients stay whole until the last backward pass."""
-    several = bill.layout.accumulate_whole and bill.derived.micro_batches > 1
-    return bool(several or (bill.engine.defers_sync and bill.layout.pp > 1))
 
 
 def stages_part(bill: Bill, style: Style, every: bool = False) -> list[str]:

@@ -6,7 +6,7 @@ layer; a pipeline moves stage boundaries alone.
 
 from ..cluster.network import group, send_time, spine_time
 from ..formula import each, total, where
-from ..held import Held, held_frozen_bytes
+from ..held import Held, held_dense, held_frozen_bytes
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.replicas import Replicas
@@ -79,12 +79,33 @@ def held_again_seconds(held: Held, kind: str, replicas: Replicas) -> Seconds:
     return held_frozen_bytes(held, kind) * replicas.again_pace
 
 
+def resharded(stage: StageCosts, case: Case) -> tuple[Held, ...]:
+    """The embedding, where it is a group of its own: gathered again for its backward pass, which the head is not."""
+    return stage.ends[:1] if case.ends_apart else ()
+
+
+def kept_gathered(stage: StageCosts, case: Case) -> tuple[Held, ...]:
+    """Parts whose weights are gathered once a micro-batch: no backward pass reads them, or they stay until it."""
+    return stage.once(case.engine.gathers_ends, case.ends_apart)
+
+
+def table_again_bytes(held: Held, replicas: Replicas) -> Bytes:
+    """What gathering the embedding again sends in one step."""
+    return held_dense(held) * replicas.end_again_sent
+
+
+def table_again_seconds(held: Held, replicas: Replicas) -> Seconds:
+    """The time of that."""
+    return held_dense(held) * replicas.end_again_pace
+
+
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Bytes one rank of a stage sends for data parallelism in one step; experts over their own group."""
     spared: Bytes = stage.end_parameters * case.dense_replicas.ends_sent
-    dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared
+    again: Bytes = total(each(table_again_bytes, resharded(stage, case), case.dense_replicas))
+    dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared + again
     experts: Bytes = stage.expert_parameters * case.expert_replicas.sent
-    once: Bytes = total(each(held_again_bytes, stage.once(case.engine.gathers_ends), "dense", case.dense_replicas))
+    once: Bytes = total(each(held_again_bytes, kept_gathered(stage, case), "dense", case.dense_replicas))
     once_experts: Bytes = total(each(held_again_bytes, stage.once(), "expert", case.expert_replicas))
     still: Bytes = stage.frozen_bytes("dense") * case.dense_replicas.frozen_sent - once
     still_experts: Bytes = stage.frozen_bytes("expert") * case.expert_replicas.frozen_sent - once_experts
@@ -104,11 +125,12 @@ def tied_seconds(case: Case) -> Seconds:
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
     """Time of a stage's data-parallel exchange in one step; experts over their own groups."""
     spared: Seconds = stage.end_parameters * case.dense_replicas.ends_pace
-    dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared
+    again: Seconds = total(each(table_again_seconds, resharded(stage, case), case.dense_replicas))
+    dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared + again
     dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
     experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
     expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
-    once: Seconds = total(each(held_again_seconds, stage.once(case.engine.gathers_ends), "dense", case.dense_replicas))
+    once: Seconds = total(each(held_again_seconds, kept_gathered(stage, case), "dense", case.dense_replicas))
     once_experts: Seconds = total(each(held_again_seconds, stage.once(), "expert", case.expert_replicas))
     still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace - once
     still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace - once_experts

@@ -9,13 +9,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-from ..layout.axes import Layout
+from ..job import HALF
+from ..layout.case import Case
 from ..model.model import Model
 from ..model.parts import Attention, Experts, FeedForward
 from .models import Llama, cross_entropy, split_tensors
 from .ranks import AXES
 
-POLICY = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 CAUSAL = "sdpa_without_mask"
 Loss = Callable[..., Tensor]
 
@@ -97,14 +97,26 @@ def recomputed(model: nn.Module, kind: str) -> None:
             layer.attention.recompute = True
 
 
-def cut(model: nn.Module, mesh: DeviceMesh, layout: Layout) -> None:
-    """Tensor parallelism inside, FSDP2 around: each layer is a group, and all the rest is one."""
+def cut(model: nn.Module, mesh: DeviceMesh, case: Case) -> None:
+    """Tensor parallelism inside, FSDP2 around: each layer is a group, and all the rest is one.
+
+    With the ends apart the embedding is a group like a layer, and final norm and head one that is not resharded after
+    forward, as torchtitan wraps them. Torch's tracker runs the hooks of a group of two modules twice, so the two are
+    one module here, and no others of the model.
+    """
+    layout = case.layout
     if layout.tp > 1:
         split_tensors(model, mesh["tensor"], layout.sp)
     if layout.zero == 0:
         return
     over = mesh[AXES[:2]] if layout.dp_replicate > 1 else mesh["shards"]
     reshard = None if layout.zero == 3 else False
+    wire = torch.bfloat16 if case.reduce_bytes == HALF else torch.float32
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=wire)
     with unset_fake_temporarily():  # meshes are joined here, and those hold data
+        if case.ends_apart:
+            fully_shard(model.embedding, mesh=over, mp_policy=policy, reshard_after_forward=reshard)
+            del model.norm, model.head
+            fully_shard(model.last, mesh=over, mp_policy=policy, reshard_after_forward=False)
         for part in (*layers_of(model), model):
-            fully_shard(part, mesh=over, mp_policy=POLICY, reshard_after_forward=reshard)
+            fully_shard(part, mesh=over, mp_policy=policy, reshard_after_forward=reshard)

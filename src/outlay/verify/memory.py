@@ -54,9 +54,10 @@ def track(case: Case) -> "tuple[Tracked, int]":
             model, loss = build(case.model)
             set_default_dtype(float32)
             recomputed(model, case.layout.recompute)
-            cut(model, mesh, case.layout)
+            cut(model, mesh, case)
             tokens = zeros(case.layout.micro_batch, case.job.sequence_length, dtype=long)
-            step = tracked_step(model, layers_of(model), loss, (tokens, tokens.clone()))
+            inputs = (tokens, tokens.clone())
+            step = tracked_step(model, layers_of(model), loss, inputs, int(case.micro_batches))
             return step, len(list(model.parameters()))
 
 
@@ -75,13 +76,14 @@ def not_run(case: Case) -> Fault | None:
     cuts = (at.cp, at.pp, at.ep, at.etp)
     sharded = at.zero >= 2 and at.dp_shard > 1
     alone = at.zero == 0 and at.dp == 1 and case.recipe.weights == case.recipe.gradients == HALF
-    if cuts == (1, 1, 1, 1) and (sharded or alone) and case.micro_batches == 1:
+    waits = sharded and at.accumulate_whole
+    if cuts == (1, 1, 1, 1) and (sharded or alone) and (waits or case.micro_batches == 1):
         return None
     return Fault(
         "VER001",
         "this layout is not run against PyTorch",
         "FSDP2 (--zero 3 or 2, --dp-shard above 1), also with --dp-replicate; or one copy of all in bf16 (--zero 0"
-        " --bytes 8); both with --tp and --sp, one micro-batch a step",
+        " --bytes 8); both with --tp and --sp, one micro-batch a step, or several with --accumulate-whole",
         f"cp {at.cp}, pp {at.pp}, ep {at.ep}, etp {at.etp}, zero {at.zero}, dp_shard {at.dp_shard},"
         f" {float(case.micro_batches):g} micro-batches",
         "--zero 3 --dp-shard 8",
@@ -108,7 +110,8 @@ def _compared(case: Case, stage: StageCosts, step: "Tracked", tensors: int) -> I
     held, peak, apart = items_of(step.after_update), items_of(step.peak), extras(case)
     yield Comparison("weights", float(weight_bytes(stage, case)), held["weights"], "B")
     spread = TABLE if case.layout.zero == 0 and case.layout.tp > 1 else ""
-    yield Comparison("gradients", float(gradient_bytes(stage, case)), held["gradients"], "B", spread)
+    if case.micro_batches == 1:  # else they stand whole until the last backward pass, and are shards after it
+        yield Comparison("gradients", float(gradient_bytes(stage, case)), held["gradients"], "B", spread)
     yield Comparison(
         "optimizer",
         float(optimizer_bytes(stage, case)),

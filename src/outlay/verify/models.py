@@ -123,13 +123,14 @@ class Llama(nn.Module):
             Block(hidden, Attention(hidden, heads, kv_heads), SwiGLU(hidden, width), fused) for _ in range(layers)
         )
         self.norm, self.head = Norm(hidden, fused), linear(hidden, vocab)
+        self.last = nn.Sequential(self.norm, self.head)  # what is one group of its own where the ends stand apart
         self.recompute = False
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)
         for layer in self.layers:
             x = checkpoint(layer, x, use_reentrant=False) if self.recompute else layer(x)
-        return self.head(self.norm(x))
+        return self.last(x)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

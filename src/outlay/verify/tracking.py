@@ -73,7 +73,7 @@ class ShardedTracker(FSDPMemTracker):
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, names: dict[nn.Module, str]) -> None:
         super().__init__(model, optimizer)
-        self.places, self.names = Places(), names
+        self.places, self.names, self.root = Places(), names, model
 
     def _update_peak_stats(self, peak_state: Any) -> None:
         super()._update_peak_stats(peak_state)
@@ -92,8 +92,10 @@ class ShardedTracker(FSDPMemTracker):
         tracked = super()._fsdp_param_group_post_backward(module, after)
 
         def run(*args: Any, **more: Any) -> None:
-            if module not in self.names:
+            if module is self.root:
                 self.places.place = ENDS
+            for weight in module._get_fsdp_state()._fsdp_param_group.fsdp_params:
+                weight.accumulate_unsharded_grad_if_needed()  # torch's tracker would hold the last one through it
             tracked(*args, **more)
 
         return run
@@ -133,14 +135,23 @@ def shapes_apart() -> Iterator[None]:
 
 
 def tracked_step(
-    model: nn.Module, layers: Iterator[nn.Module], loss: Callable[..., Tensor], inputs: tuple[Tensor, ...]
+    model: nn.Module,
+    layers: Iterator[nn.Module],
+    loss: Callable[..., Tensor],
+    inputs: tuple[Tensor, ...],
+    micro_batches: int = 1,
 ) -> Tracked:
-    """The second of two steps of AdamW in one kernel. `loss` takes the model and the inputs."""
+    """The second of two steps of AdamW in one kernel. `loss` takes the model and the inputs.
+
+    Of several micro-batches the last alone scatters gradients; their places are one.
+    """
     spread = [weight for weight in model.parameters() if isinstance(weight, DTensor)]
     whole = [weight for weight in model.parameters() if not isinstance(weight, DTensor)]
     groups = [{"params": group} for group in (spread, whole) if group]  # one kernel takes no mixture of both
     optimizer = torch.optim.AdamW(groups, lr=1e-4, fused=True)
     names = {layer: f"layer {number}" for number, layer in enumerate(layers)}
+    if isinstance(embedding := getattr(model, "embedding", None), FSDPModule):
+        names[embedding] = ENDS
     tracker = (ShardedTracker if isinstance(model, FSDPModule) else WholeTracker)(model, optimizer, names)
     tracker.track_inputs(inputs)
 
@@ -149,12 +160,16 @@ def tracked_step(
 
     with tracker, shapes_apart():
         for _ in range(2):
-            tracker.reset_mod_stats()
             tracker.places = Places()
-            value = loss(model, *inputs)
-            forward, tracker.places.place = now(), LOSS
-            value.backward()
-            del value
+            for turn in range(micro_batches):
+                tracker.reset_mod_stats()
+                if isinstance(model, FSDPModule):
+                    model.set_requires_gradient_sync(turn == micro_batches - 1)
+                tracker.places.place = FORWARD
+                value = loss(model, *inputs)
+                forward, tracker.places.place = now(), LOSS
+                value.backward()
+                del value
             backward, tracker.places.place = now(), UPDATE
             optimizer.step()
             update = now()
