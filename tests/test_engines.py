@@ -90,7 +90,7 @@ def test_an_unknown_engine_is_refused_with_the_nearest_one() -> None:
     [
         ("megatron", 1, "1f1b", "none", "ring"),
         ("fsdp2", 3, "1f1b", "none", "ring"),
-        ("fsdp2-torchtitan", 3, "1f1b", "none", "all_gather"),
+        ("fsdp2-torchtitan", 2, "1f1b", "none", "all_gather"),
         ("nanotron", 0, "1f1b", "none", "ring"),
         ("megatron_deepspeed", 1, "1f1b", "none", "ring"),
         ("deepspeed", 1, "1f1b", "none", "ulysses"),  # ZeRO-2 by itself, ZeRO-1 with a pipeline

@@ -126,7 +126,7 @@ def test_gradients_that_come_with_the_backward_pass_are_not_there_at_the_head() 
     found = run(LLAMA_8B, "fsdp2", batch=8).worst
 
     assert found.peak.parts["gradients"] == 0
-    assert found.curves["state"][-1] > found.curves["state"][0] - found.peak.parts.get("gathered", 0.0)
+    assert found.curves["state"][-1] > found.curves["state"][0]
 
 
 def test_a_batch_that_keeps_little_peaks_where_its_gradients_are_complete() -> None:
