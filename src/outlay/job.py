@@ -102,7 +102,7 @@ class Job:
     "type of the optimizer's moments; default: the engine's"
     gradient_dtype: Literal["fp32", "bf16", "fp16", "none"] = AUTO
     "type of the gradients that accumulate; none: freed as they appear; default: the engine's"
-    reduce_dtype: Literal["fp32", "bf16", "fp16"] = AUTO
+    reduce_dtype: Literal["fp32", "bf16", "fp16", "usual"] = AUTO
     "type of a gradient on the wire; default: the engine's"
     gather_dtype: Literal["fp32", "bf16", "fp16", "fp8"] = AUTO
     "type of a gathered weight; fp8: the 16-bit weight does not stay; default: that of the matrix multiplies"
@@ -216,7 +216,8 @@ def wire_of(job: Job, engine: Engine) -> tuple[str, str]:
     usual = "fp32" if wide else weights
     accumulated = job.gradient_dtype if named_types(job, engine).apart and job.gradient_dtype != "none" else AUTO
     gathered = "fp32" if weights == "fp32" or engine.compute_bytes == SINGLE else weights
-    return job.reduce_dtype or accumulated or usual, job.gather_dtype or gathered
+    told = AUTO if job.reduce_dtype == "usual" else job.reduce_dtype  # `usual`: as the engine and the layout have it
+    return told or accumulated or usual, job.gather_dtype or gathered
 
 
 def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
@@ -225,7 +226,7 @@ def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
     weights = ("fp16" if job.precision == "fp16" else "bf16") if job.fixed else how.weights
     weight, master = weight_bytes_of(kept, weights)
     reduced, gathered = wire_of(job, engine)
-    sharded = weights if engine.narrows_sharded and job.reduce_dtype is AUTO else reduced
+    sharded = weights if engine.narrows_sharded and job.reduce_dtype in (AUTO, "usual") else reduced
     quantised = gathered == "fp8"
     usual = settled(named_types(job, engine), "bf16")
     copies = 0 if job.fixed else copies_of(how, engine.kernels, accelerator.fp4_flops > 0, quantised)

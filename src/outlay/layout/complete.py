@@ -135,8 +135,8 @@ def _types(job: Job, engine: Engine) -> tuple[dict[str, Any], tuple[str, ...]]:
     defaults = (own.master, own.gradients, own.moments, reduced, gathered)
     names = (*STATE, "reduce_dtype", "gather_dtype")
     filled = {name: value for name, value in zip(names, defaults, strict=True) if getattr(job, name) is AUTO}
-    if engine.narrows_sharded:
-        filled.pop("reduce_dtype", None)  # it depends on the layout
+    if engine.narrows_sharded and "reduce_dtype" in filled:
+        filled["reduce_dtype"] = "usual"  # it depends on the layout
     how, rule = precision(job.precision), optimizer(job.optimizer)
     said = [note for note in (rule.note, how.note) if note]
     if job.fixed or job.bytes_per_parameter is not AUTO:
