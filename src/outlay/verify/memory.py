@@ -147,8 +147,8 @@ PLACE_OF = {"forward": HEAD, "loss": HEAD, "head": HEAD, "ends": ENDS, "update":
 
 def place_of(parts: dict[str, float]) -> str:
     """Where a stage is at its largest, by the parts of that moment."""
-    if "logits" in parts:
-        return HEAD
     if "recomputed" in parts:
         return LAYER
+    if "logits" in parts:
+        return HEAD
     return ENDS if "ends" in parts or "unit" in parts else UPDATE
