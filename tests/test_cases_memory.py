@@ -390,15 +390,15 @@ def reserved(found: Bill, tokens: float, cut: int = 1) -> float:
     return found.memory.allocated_bytes + (4 * tokens * 128_256 if cut == 1 else 0)
 
 
-@pytest.mark.parametrize(("tp", "measured"), [(1, 32.07), (2, 20.70)])
-def test_8_b_with_full_recompute_and_an_eager_loss_reserves_what_was_measured(tp: int, measured: float) -> None:
-    """pytorch/torchtitan pull request 3429: 8 H100, sequences of 8,192 tokens, one a rank assumed.
+MISSED = pytest.mark.xfail(strict=True, reason="2.1 GiB of what torch reserves are not found: counted 6.5 % low")
 
-    Blocks that FSDP's own streams keep for themselves are not counted: the count is the lower one.
-    """
+
+@pytest.mark.parametrize(("tp", "measured"), [pytest.param(1, 32.07, marks=MISSED), (2, 20.70)])
+def test_8_b_with_full_recompute_and_an_eager_loss_reserves_what_was_measured(tp: int, measured: float) -> None:
+    """pytorch/torchtitan pull request 3429: 8 H100, sequences of 8,192 tokens, one a rank assumed."""
     found = bill(LLAMA_3_8B, "8xh100-sxm", 8192, 8 // tp, "fsdp2-uncompiled", tp=tp, recompute="full")
     assert found.memory.unsharded_state_bytes / 8 / GIB == pytest.approx(14.96, abs=0.01)
-    assert 0.93 * measured < reserved(found, 8192, tp) / GIB < measured
+    assert 0.95 * measured < reserved(found, 8192, tp) / GIB < measured
 
 
 @pytest.mark.parametrize(("tp", "measured"), [(1, 52.44), (2, 30.92)])

@@ -246,3 +246,13 @@ def test_the_ladder_climbs_to_the_simulated_peak(capsys: pytest.CaptureFixture[s
     loaded = load(case_of(LLAMA_70B, job, load_cluster("32xh100-sxm"), Layout(tp=8, pp=4))[0])
 
     assert rungs["simulated"] == pytest.approx(float(peak(loaded.stages, loaded.case)), rel=1e-9)
+
+
+def test_a_layout_that_breaks_rules_is_not_simulated_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "none.svg"
+    task = "memory llama-3.1-8b --on 8xh100-sxm --seq 8192 --batch 32 --engine fsdp2 --loss-chunks 7"
+    assert main([*task.split(), "--svg", str(path)]) == 1
+    assert "no picture is written" in capsys.readouterr().out
+    assert not path.exists()

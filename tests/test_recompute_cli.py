@@ -420,3 +420,14 @@ def test_layers_of_every_kind_have_a_curve_that_ends_in_nothing_again(name: str)
     assert len(got.plan.points) > 10
     assert (got.plan.points[-1].extra, got.plan.groups(got.plan.points[-1])[0].again) == (0, ())
     assert 0 < got.floor.needed < got.choices[0].needed / 2
+
+
+def test_the_rooms_label_stands_clear_of_the_axis_and_inside_the_picture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    task = "llama-2-7b --on 1xa100-sxm-80 --seq 32768 --batch 1"
+    for budget, side in (("3GiB", ""), ("10GiB", ""), ("60GiB", "e")):
+        path = tmp_path / f"{budget}.svg"
+        run(capsys, f"{task} --budget {budget} --svg {path}")
+        (label,) = re.findall(r'<text x="([0-9.]+)" y="62" class="(e?)">room ', path.read_text())
+        assert label[1] == side and float(label[0]) > 70, budget

@@ -723,3 +723,11 @@ def test_a_page_has_a_row_for_each_source_and_each_reason(tmp_path: Path) -> Non
     assert page[0].startswith(f"{len(found.compared)} of {len(found.rows)} rows compared")
     assert all(any(line.startswith(f"| {source} |") for line in page) for source in sources)
     assert all(line.count("|") == 9 for line in page if line.startswith("| ") and line.endswith("% |"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_figure_of_a_table_is_cut_however_narrow_the_terminal(tmp_path: Path, width: int) -> None:
+    text = lines(compare_files([table(tmp_path, {})]), width)
+    rows = [line for line in text if "in band" in line]
+    assert rows and all(line.endswith("in band") for line in rows)
+    assert all(line.rstrip().endswith("%") for line in text if line.startswith("bf16"))

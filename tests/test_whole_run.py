@@ -102,3 +102,13 @@ def test_every_power_that_is_known_has_a_likely_size() -> None:
     known = [accelerator(name).power_watts for name in accelerator_names() if accelerator(name).power_watts]
     assert len(known) >= 25
     assert all(150 <= watts <= 1500 for watts in known)
+
+
+@pytest.mark.parametrize(("tokens", "word", "size"), [(1e9, "", 1), (1e12, "thousand ", 1e3), (1e14, "million ", 1e6)])
+def test_costs_are_printed_in_the_unit_that_their_line_names(tokens: float, word: str, size: float) -> None:
+    of = bill(tokens=tokens)
+    run = run_of(of)
+    assert run is not None
+    line = next(line.strip() for line in bill_lines(of, PLAIN) if line.strip().startswith(f"{word}card-hours  "))
+    printed = float(line.removeprefix(f"{word}card-hours").split()[0].replace(",", ""))
+    assert size * printed == pytest.approx(run.accelerator_hours, rel=1e-3)

@@ -13,8 +13,8 @@ from .engines.engine import Engine, KernelSet
 from .engines.rates import rates
 from .engines.recipe import Recipe
 from .engines.tables import kernels_of, precision
-from .formula import maximum, where
 from .job import Job, dequantised_of, recipe_of
+from .layer_passes import again_forward, context_backward, context_forward, layer_forward, layer_input_gradient
 from .layout.axes import Layout
 from .layout.sizes import sizes
 from .model.blocks import embedding_rows, head_rows, rows
@@ -23,7 +23,6 @@ from .model.model import Model
 from .model.modules import Checkpoint, checkpoints
 from .model.moves import Move
 from .model.operations import Attention, Linear, Pointwise, Row, Sizes
-from .model.parts.experts import ROUTED
 from .model.quantised import Quantised
 from .model.trained import differentiated, trained_rows
 from .model.weights import Shapes, distinct_shapes
@@ -35,10 +34,8 @@ from .sums import (
     largest_freed,
     split_moves,
     sum_backward_workspace,
-    sum_forward,
     sum_freed,
     sum_frozen,
-    sum_input_gradient,
     sum_kept,
     sum_matrices,
     sum_moments,
@@ -118,49 +115,9 @@ class LayerCosts:
         return found
 
 
-def context_forward(
-    moves: tuple[Move, ...], core: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster
-) -> Seconds:
-    """Exposed context-parallel exchange, forward: a ring hides behind the attention core, the other kinds do not."""
-    hidden: Seconds = here["hides"] * sum_forward(core, here, speed)
-    return maximum(sum_time_forward(moves, here, cluster) - hidden, 0)
-
-
-def context_backward(
-    moves: tuple[Move, ...], core: tuple[Row, ...], here: Sizes, speed: Rates, cluster: Cluster
-) -> Seconds:
-    """Exposed context-parallel exchange, backward: the core's own backward pass hides a ring."""
-    hidden: Seconds = here["hides"] * sum_input_gradient(core, here, speed)
-    return maximum(sum_time_backward(moves, here, cluster) - hidden, 0)
-
-
 def entry_bytes(here: Sizes) -> Bytes:
     """The input of one layer: the hidden vectors of a micro-batch's tokens on this rank."""
     return here["value"] * here["S"] * here["stream"]
-
-
-def layer_forward(rows: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
-    """Forward pass of one layer: its kernels and waits; or what the host takes, if that is more than those and the
-    tensor-parallel exchange between them."""
-    kernels: Seconds = sum_forward(rows, here, speed) + here["router_wait"]
-    return maximum(kernels=kernels, host=here["host_floor"] - tensor)
-
-
-def again_forward(again: tuple[Row, ...], work: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
-    """Forward pass of the rows that run again; with the router among them, all that the host takes comes again."""
-    host: Seconds = layer_forward(work, tensor, here, speed) - sum_forward(work, here, speed)
-    return sum_forward(again, here, speed) + where(routes(again), host, 0)
-
-
-def routes(rows: tuple[Row, ...]) -> bool:
-    """Whether the router is among some rows."""
-    return any(row.name == ROUTED for row in rows)
-
-
-def layer_input_gradient(rows: tuple[Row, ...], tensor: Seconds, here: Sizes, speed: Rates) -> Seconds:
-    """Gradients of the inputs of one layer; or what the host takes, less the weights' gradients and the exchange."""
-    kernels: Seconds = sum_input_gradient(rows, here, speed) + here["router_wait"]
-    return maximum(kernels=kernels, host=here["host_floor_back"] - sum_weight_gradient(rows, here, speed) - tensor)
 
 
 def _exchange(moves: tuple[Move, ...], again: tuple[Move, ...], here: Sizes, cluster: Cluster) -> Exchange:

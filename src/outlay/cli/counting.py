@@ -39,7 +39,8 @@ def memory(given: Given) -> int:
     question = faults.attempt(read_question, given)
     faults.stop()
     bill = question.bill()
-    found = _over_time(bill) if (given.on("simulate") or path) and not bill.violations else None
+    asked = bool(given.on("simulate") or path)
+    found = _over_time(bill) if asked and not bill.violations else None
     if found and path:
         from ..show.over_time_svg import over_time_svg
 
@@ -47,7 +48,11 @@ def memory(given: Given) -> int:
         write(path, over_time_svg(found, title, bill.memory.usable_bytes).encode(), given.on("force"))
     if path != STDOUT or not found:
         files = (path,) if found and path else ()
-        tell(given, lambda: memory_record(bill, found, files), lambda style: memory_lines(bill, style, found, files))
+        tell(
+            given,
+            lambda: memory_record(bill, found, files),
+            lambda style: memory_lines(bill, style, found, files, asked),
+        )
     return 0 if says_yes(bill) else 1
 
 

@@ -40,6 +40,7 @@ DRIVER: Mapping[str, Range] = {
     "wire_accesses": FACTOR,
     "router_seconds": SECONDS,
     "layer_floor_seconds": SECONDS,
+    "layer_floor_back_seconds": SECONDS,
     "expert_floor_seconds": SECONDS,
 }
 """Those of the engine itself."""

@@ -109,6 +109,8 @@ def _number(of: Constant) -> str:
 
 def _shortest(seconds: float) -> str:
     """A time as the shortest text that is read back as exactly the same number."""
+    if not seconds:
+        return "0 s"
     units = ((f"{seconds / size:.12g}", unit, size) for unit, size in UNITS["seconds"].items())
     exact = [f"{text} {unit}" for text, unit, size in units if float(text) * size == seconds and "e" not in text]
     return min(exact, key=lambda text: (len(text), text)) if exact else f"{seconds!r} s"

@@ -120,25 +120,24 @@ def _attention_sizes(
     }  # fmt: skip
 
 
-BACK = 1.2  # launches of a backward pass over those of a forward pass, in time: of a layer with experts
-LAYER_BACK = 0.9  # of any layer; vTrain's profiled layers: 1.0 over 1.1 ms
-
-
 def _launches(layout: Layout, engine: Engine) -> dict[str, Count]:
     """What a layer takes at least on the host, which launches its kernels one by one where they are no CUDA graph."""
-    floor = where(layout.graphs == "none", engine.layer_floor_seconds, 0)
-    return {"host_floor": floor, "host_floor_back": LAYER_BACK * floor}
+    return {
+        "host_floor": where(layout.graphs == "none", engine.layer_floor_seconds, 0),
+        "host_floor_back": where(layout.graphs == "none", engine.layer_floor_back_seconds, 0),
+    }
 
 
-def _waits(layout: Layout, engine: Engine, experts: Count) -> dict[str, Count]:
+def _waits(layout: Layout, engine: Engine, here: dict[str, Count]) -> dict[str, Count]:
     """What a layer with experts waits for: the router's choices, and the host, which reads how many tokens each expert
     of a rank has before it launches their multiplies. A whole step in one CUDA graph has neither."""
-    whole = where(layout.graphs == "full", 0, 1)
-    part = where(layout.graphs == "partial", engine.expert_floor_partial, whole)
-    floor = where(experts > 1, part * engine.expert_floor_seconds, 0)
+    several, whole = here["E"] > 1, where(layout.graphs == "full", 0, 1)
+    floor = where(layout.graphs == "partial", engine.expert_floor_partial, whole) * engine.expert_floor_seconds
     return {
-        "router_wait": whole * engine.router_seconds, "host_floor": floor, "host_floor_back": BACK * floor,
-    }  # fmt: skip
+        "router_wait": whole * engine.router_seconds,
+        "host_floor": where(several, floor, here["host_floor"]),
+        "host_floor_back": where(several, engine.expert_floor_back * floor, here["host_floor_back"]),
+    }
 
 
 def sent_share(job: Job) -> Share:
@@ -184,7 +183,7 @@ def _part_sizes(
         here |= _compressed_sizes(block.compressed, job, here)
     if block.experts:
         here |= _expert_sizes(block.experts, job, layout, scattered, model.hidden, here["E"])
-        here |= _waits(layout, engine, here["E"])
+        here |= _waits(layout, engine, here)
     return here
 
 

@@ -5,7 +5,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from ..validate import Row, Validation
-from .palette import style_sheet
+from .plot_svg import opening
 from .text import counted
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 660, 64, 24, 104, 56
@@ -51,11 +51,7 @@ def _times(row: Row) -> tuple[float, float]:
 
 def _written(title: str, sentence: str, rows: list[Row]) -> Iterator[str]:
     frame = Frame(rows)
-    yield '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t d" '
-    yield f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">\n'
-    yield f'<title id="t">{escape(title)}</title>\n<desc id="d">{escape(sentence)}</desc>\n'
-    yield f"<style>{style_sheet()}</style>\n"
-    yield f'<path class="paper" d="M0 0h{WIDTH}v{HEIGHT}H0z"/>\n'
+    yield from opening(title, sentence, WIDTH, HEIGHT)
     yield f'<text x="14" y="22" class="b">{escape(title)}</text>\n<text x="14" y="40">{escape(sentence)}</text>\n'
     yield from _axes(frame)
     for tier in (0, 2, 1):  # the first tier on top

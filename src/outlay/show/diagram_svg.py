@@ -14,7 +14,8 @@ import numpy as np
 from .diagram import CAUSES, WORDS, Chart, Cut, View, between, sentences, share
 from .diagram_rows import Shapes, Style, box, buckets, draw, gaps, is_narrow, px, streams
 from .palette import CAUSES as HATCHES
-from .palette import TONES, style_sheet, tone_of
+from .palette import TONES, tone_of
+from .plot_svg import opening
 
 WIDTH, TEAR, RIGHT, MARGIN = 1200, 46, 196, 14
 MOST_LABELLED = 16  # rows up to which every row has its label; beyond, every eighth
@@ -71,14 +72,9 @@ def svg(chart: Chart, width: int = WIDTH) -> str:
 
 def _written(picture: Picture, height: float) -> Iterator[str]:
     """The elements, from the ground up."""
-    chart, size = picture.chart, f"{picture.width} {px(height)}"
-    yield '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t d" '
-    yield f'viewBox="0 0 {size}" width="{picture.width}" height="{px(height)}">\n'
-    yield f'<title id="t">{escape(chart.title)}</title>\n<desc id="d">{escape(" ".join(sentences(chart)))}</desc>\n'
-    yield f"<style>{style_sheet()}</style>\n"
+    chart = picture.chart
     tiles = [name for name in HATCHES if name in picture.hatches]
-    yield "".join(_tile(name) for name in tiles)
-    yield f'<path class="paper" d="M0 0h{picture.width}v{px(height)}H0z"/>\n'
+    yield from opening(chart.title, " ".join(sentences(chart)), picture.width, height, "".join(map(_tile, tiles)))
     yield f'<g id="plot" transform="translate({px(picture.left)})">\n'
     for name in tiles:
         yield f'<path fill="url(#{name})" d="{"".join(picture.hatches[name])}"/>\n'

@@ -6,8 +6,6 @@ from ..quantities import show
 from .record import Record, head, plain
 from .text import Style, block, both, duration, percent, table
 
-MOST_DEPTH = 40  # levels of a derivation that is still printed
-
 
 def value_text(value: float, unit: str) -> str:
     """A figure in the unit that suits it; bytes in both."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from html import escape
-from math import floor, log10
 
 import numpy as np
 
@@ -10,12 +9,11 @@ from ..over_time import CURVES, OverTime
 from ..quantities import GIB
 from .diagram import Numbers, View
 from .over_time import HEADROOM, WORDS, columns, view_of
-from .palette import style_sheet
+from .plot_svg import marks, opening
 from .text import duration, figure, gib
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 960, 430, 64, 16, 104, 46, 18
 TEAR = 26  # px of the torn band
-STEPS = 6  # marks on an axis, about
 FILLS = dict(zip(CURVES, ("O", "F", "W", "B")))  # tones of the palette, light to dark enough to tell apart
 
 
@@ -35,11 +33,7 @@ def _file(found: OverTime, title: str, said: str, parts: str, usable: float) -> 
     room = usable - rank.buffers
     walled = room <= HEADROOM * rank.peak.bytes
     top = 1.06 * max(rank.peak.bytes, room if walled else 0.0)
-    yield '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t d" '
-    yield f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">\n'
-    yield f'<title id="t">{escape(title)}</title>\n<desc id="d">{escape(f"{said}. {parts}")}</desc>\n'
-    yield f"<style>{style_sheet()}</style>\n"
-    yield f'<path class="paper" d="M0 0h{WIDTH}v{HEIGHT}H0z"/>\n'
+    yield from opening(title, f"{said}. {parts}", WIDTH, HEIGHT)
     for place, (text, kind) in enumerate(((title, "b"), (said, ""), (parts, ""))):
         yield f'<text x="14" y="{22 + LINE * place}" class="{kind}">{escape(text)}</text>\n'
     yield from _areas(found, view, top)
@@ -88,20 +82,13 @@ def _stairs(sizes: Numbers, top: float) -> list[tuple[float, float]]:
 def _axes(view: View, top: float, seconds: float) -> Iterator[str]:
     """Round numbers on both axes, with their units."""
     yield f'<path class="rule" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>\n'
-    for value in _marks(top / GIB):
+    for value in marks(top / GIB):
         y = _y(value * GIB, top)
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="e">{value:g}</text>\n'
     cut = view.cut
-    marks = [(value, "m") for value in _marks(seconds)]
-    for value, kind in [(0.0, "m"), (cut.start, "e"), (cut.end, ""), (seconds, "e")] if cut else marks:
+    round_marks = [(value, "m") for value in marks(seconds)]
+    for value, kind in [(0.0, "m"), (cut.start, "e"), (cut.end, ""), (seconds, "e")] if cut else round_marks:
         x = LEFT + float(view.place(value))
         yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17}" class="{kind}">{value:.4g}</text>\n'
     yield f'<text x="{LEFT - 6}" y="{TOP - 8}" class="e">GiB</text>\n'
     yield f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - BOTTOM + 34}" class="e">seconds into the step</text>\n'
-
-
-def _marks(most: float) -> Iterator[float]:
-    size = 10.0 ** floor(log10(most / STEPS))
-    step = next(size * each for each in (1, 2, 5, 10) if size * each >= most / STEPS)
-    for index in range(int(most / step) + 1):
-        yield index * step

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from math import floor, log10
 
 from ..quantities import GIB
 from ..search.recompute import Recompute
-from .palette import style_sheet
+from .plot_svg import marks, opening
 from .recompute import Answer, Spot, curve, floor_words, shown
 from .text import duration, figure, percent
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 900, 420, 70, 24, 66, 64, 17
+AXIS = 120  # px beside an axis that a label of the room would take
 ABOVE, WIDE = 11, 9  # from a dot to the middle of its number, and what a number takes
-STEPS = 6  # marks on an axis, about
 HEADROOM, LEAST = 1.3, 1e-9  # the plot is higher than what is marked on it, and never flat: s
 
 
@@ -53,11 +52,7 @@ def _sentence(answer: Answer) -> str:
 
 
 def _written(title: str, sentence: str, frame: Frame, body: Iterator[str]) -> Iterator[str]:
-    yield '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t d" '
-    yield f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">\n'
-    yield f'<title id="t">{escape(title)}</title>\n<desc id="d">{escape(sentence)}</desc>\n'
-    yield f"<style>{style_sheet()}</style>\n"
-    yield f'<path class="paper" d="M0 0h{WIDTH}v{HEIGHT}H0z"/>\n'
+    yield from opening(title, sentence, WIDTH, HEIGHT)
     yield f'<text x="14" y="22" class="b">{escape(title)}</text>\n<text x="14" y="40">{escape(sentence)}</text>\n'
     yield from _axes(frame)
     yield from body
@@ -67,10 +62,10 @@ def _written(title: str, sentence: str, frame: Frame, body: Iterator[str]) -> It
 def _axes(frame: Frame) -> Iterator[str]:
     """Round numbers on both axes, with their units."""
     yield f'<path class="rule" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>\n'
-    for value in _marks(frame.right / GIB):
+    for value in marks(frame.right / GIB):
         x = frame.x(value * GIB)
         yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" class="m">{value:g}</text>\n'
-    for value in _marks(frame.high):
+    for value in marks(frame.high):
         yield f'<text x="{LEFT - 8}" y="{frame.y(value) + 4:.1f}" class="e">{value:g}</text>\n'
     yield f'<text x="{(WIDTH + LEFT) / 2:.0f}" y="{HEIGHT - BOTTOM + 36}" class="m">GiB for tapes</text>\n'
     yield f'<text x="{LEFT - 8}" y="{TOP - 10}" class="e">s more</text>\n'
@@ -83,13 +78,6 @@ def _stair(spots: Sequence[Spot], frame: Frame) -> str:
     return f"M{line[1:].replace('V', f' {TOP}V', 1)}"
 
 
-def _marks(most: float) -> Iterator[float]:
-    size = 10.0 ** floor(log10(most / STEPS))
-    step = next(size * each for each in (1, 2, 5, 10) if size * each >= most / STEPS)
-    for index in range(int(most / step) + 1):
-        yield index * step
-
-
 def _body(answer: Answer, frame: Frame) -> Iterator[str]:
     """The curve as steps, the room as a line, and what stands beside the curve."""
     found = answer.found
@@ -97,7 +85,9 @@ def _body(answer: Answer, frame: Frame) -> Iterator[str]:
     if 0 < found.room <= frame.right:
         x = frame.x(found.room)
         yield f'<path class="line" stroke-dasharray="5 4" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>\n'
-        yield f'<text x="{x - 5:.1f}" y="{TOP - 4}" class="e">room {figure(found.room / GIB)} GiB</text>\n'
+        near = x < LEFT + AXIS  # of the axis, whose title stands there
+        at, end = (x + 5, "") if near else (x - 5, "e")
+        yield f'<text x="{at:.1f}" y="{TOP - 4}" class="{end}">room {figure(found.room / GIB)} GiB</text>\n'
     yield from _dots(found, frame)
 
 

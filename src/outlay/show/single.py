@@ -51,9 +51,13 @@ def traffic_record(bill: Bill) -> Record:
 
 
 def memory_lines(
-    bill: Bill, style: Style, simulated: "OverTime | None" = None, files: tuple[str, ...] = ()
+    bill: Bill, style: Style, simulated: "OverTime | None" = None, files: tuple[str, ...] = (), asked: bool = False
 ) -> list[str]:
-    """The verdict, the worst rank, every stage, and every component of the model; the step where it was simulated."""
+    """The verdict, the worst rank, every stage, and every component of the model; the step where it was simulated.
+
+    `asked`: a step was to be simulated. One of a layout that breaks rules is not, which is said.
+    """
+    without = block("SIMULATED", "no: a layout that breaks rules is not run, and no picture is written", style)
     return [
         *headline(bill, style),
         *loud_lines(bill, style),
@@ -63,7 +67,7 @@ def memory_lines(
         "",
         *memory_part(bill, style, every=True),
         "",
-        *(_step(bill, simulated, files, style) if simulated else []),
+        *(_step(bill, simulated, files, style) if simulated else [*without, ""] if asked else []),
         *parameter_part(bill, style),
         "",
         *closing_lines(bill, style, "--simulate --svg f.svg   |   outlay explain memory ...   |   --json"),

@@ -14,7 +14,7 @@ AMOUNTS = (
     ("USD", "dollars", 1.0),
     ("kWh", "energy_kwh", 1.0),
 )
-SIZES = ((1e9, "billion "), (1e6, "million "), (1e4, "thousand "))
+SIZES = ((1e9, 1e9, "billion "), (1e6, 1e6, "million "), (1e4, 1e3, "thousand "))  # from where, by what, its word
 HEADS, HEADS_WITH = ("without failures", "low", "high"), ("with failures", "low", "high")
 NUMBER, MAYBE = {"type": "number"}, {"type": ["number", "null"]}
 SHARE = {"type": "number", "minimum": 0, "maximum": 1}
@@ -96,7 +96,7 @@ def costs_part(bill: Bill, style: Style) -> list[str]:
 def _row(name: str, field: str, unit: float, runs: Sequence[Run]) -> tuple[str, ...]:
     """One amount of each run with the ends of its band, in thousands or millions where it is so large."""
     largest = max(getattr(run, field) / unit for run in runs)
-    size, word = next(((size, word) for size, word in SIZES if largest >= size), (1.0, ""))
+    size, word = next(((size, word) for least, size, word in SIZES if largest >= least), (1.0, ""))
     values = [one / unit / size for run in runs for one in (getattr(run, field), *getattr(run, f"band_{field}"))]
     return word + name, *(figure(value, 4) for value in values)
 

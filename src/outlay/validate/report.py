@@ -16,6 +16,7 @@ from .tiers import timed_sources, worst
 WORST = 10
 WORDS = {"step_time": "step time", "peak_mem": "peak memory"}
 LEVELS = {"allocated": "allocated", "reserved": "reserved"}
+LEAST_ROOM = 8  # letters of a name, however narrow the terminal
 COLUMNS = f"{'rows':>6} {'mean':>7} {'median':>7} {'90 %':>7} {'worst':>8} {'bias':>8} {'in band':>8}"
 FIELDS = (
     "file", "line", "source", "model", "accelerator", "precision", "status", "reason", "measured_step_time_s",
@@ -61,7 +62,7 @@ def lines(validation: Validation, width: int = 100) -> list[str]:
     text += _worst(validation, width)
     text += _worst_scored(validation, width)
     text += [f"note: {note}" for note in validation.notes]
-    return [cut(line[:width], width).rstrip() for line in text]
+    return [cut(line, max(width, LEAST_ROOM + 1 + len(COLUMNS))).rstrip() for line in text]
 
 
 def _tiers(validation: Validation, width: int) -> list[str]:
@@ -70,8 +71,12 @@ def _tiers(validation: Validation, width: int) -> list[str]:
     if not found:
         return []
     names = {one: one.name if one.by == "tier" else f"  {one.name}" for one in found}
-    room = min(max(len("step time, scored"), *map(len, names.values())), width - len(COLUMNS) - 1)
-    text = [f"{'step time, scored':<{room}} {COLUMNS}", *(_line(one, room, names[one]) for one in by_tier(found)), ""]
+    room = _room(("step time, scored", *names.values()), width)
+    text = [
+        f"{cut('step time, scored', room):<{room}} {COLUMNS}",
+        *(_line(one, room, names[one]) for one in by_tier(found)),
+        "",
+    ]
     out = [one for one in timed_sources(validation.rows) if one.why]
     left = {one: f"{one.rows - one.first - one.second:>6,}  {one.name}: {one.why}" for one in out}
     return [*text, *(["step times that are in no tier", *(cut(left[one], width) for one in out), ""] if out else [])]
@@ -103,9 +108,12 @@ def _scores(validation: Validation, width: int) -> list[str]:
     if not found:
         return []
     names = {one: f"{one.name}, {LEVELS[one.quantity]}" if one.quantity in LEVELS else one.name for one in found}
-    room = min(max(map(len, names.values())), width - len(COLUMNS) - 1)
-    title = cut("peak memory, scored", room)
-    return [f"{title:<{room}} {COLUMNS}", *(_line(one, room, names[one]) for one in found), ""]
+    room = _room(("peak memory, scored", *names.values()), width)
+    return [
+        f"{cut('peak memory, scored', room):<{room}} {COLUMNS}",
+        *(_line(one, room, names[one]) for one in found),
+        "",
+    ]
 
 
 def _facts(validation: Validation, width: int) -> list[str]:
@@ -174,9 +182,14 @@ def _table(validation: Validation, by: str, width: int) -> list[str]:
         found = [one for one in validation.summary if one.by == by and one.quantity == quantity]
         if found:
             title = f"{words} by {by}"
-            room = max(len(title), min(max(len(one.name) for one in found), width - len(COLUMNS) - 1))
-            text += [f"{title:<{room}} {COLUMNS}", *(_line(one, room) for one in found), ""]
+            room = _room((title, *(one.name for one in found)), width)
+            text += [f"{cut(title, room):<{room}} {COLUMNS}", *(_line(one, room) for one in found), ""]
     return text
+
+
+def _room(names: Sequence[str], width: int) -> int:
+    """Letters of the longest name, or what the figures beside it leave: those are never cut."""
+    return max(LEAST_ROOM, min(max(map(len, names)), width - len(COLUMNS) - 1))
 
 
 def _line(one: Summary, room: int, name: str = "") -> str:
