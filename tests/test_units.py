@@ -127,7 +127,7 @@ OWNERS: dict[str, Any] = {
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
     "outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8},
-    "outlay.layer": {"again": ROWS, "work": ROWS},
+    "outlay.layer_passes": {"again": ROWS, "work": ROWS},
 }  # fmt: skip
 
 
