@@ -156,6 +156,7 @@ UNIT_WORDS: dict[str, Callable[..., Any]] = {
     "floor": _rounded("floor", math.floor),
     "sqrt": lambda x: x**0.5,
     "expm1": _rounded("expm1", math.expm1),
+    "log2": _rounded("log2", math.log2),
     "where": _where,
     "divide": _divide,
     "maximum": _chosen("maximum", lambda a, b: a >= b),

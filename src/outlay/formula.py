@@ -44,6 +44,11 @@ def expm1(x: Real) -> Real:
     return np.expm1(x) if isinstance(x, np.ndarray) else math.expm1(x)
 
 
+def log2(x: Real) -> Real:
+    """How often a number doubles from 1."""
+    return np.log2(x) if isinstance(x, np.ndarray) else math.log2(x)
+
+
 def where(condition: Flag, yes: Real, no: Real) -> Real:
     """`yes` where the condition holds, else `no`. Both are evaluated: write each so that it is safe."""
     if not isinstance(condition, np.ndarray):
@@ -141,4 +146,4 @@ def kept(function: Kept) -> Kept:
     return answer  # type: ignore[return-value]
 
 
-WORDS = (ceil, floor, sqrt, expm1, where, divide, maximum, minimum, total, each)
+WORDS = (ceil, floor, sqrt, expm1, log2, where, divide, maximum, minimum, total, each)

@@ -36,6 +36,7 @@ class Accelerator:
     attention_back_share: PlainShare  # the same backward
     memory_share: PlainShare  # of memory bandwidth, kernels bound by memory
     launch_seconds: PlainSeconds  # the accelerator's own gap between two kernels
+    collective_seconds: PlainSeconds  # from the start of a collective or a message to its first step
     multiprocessors: float  # that share the work of a kernel; 0 where it is not known
     power_watts: PlainPower = 0.0  # as specified: its thermal design power; 0 where it is not known
 
@@ -48,7 +49,9 @@ class Link:
     size: int  # accelerators that this level joins
     bandwidth: PlainBandwidth  # B/s an accelerator, one direction, specified
     share: PlainShare  # of the bandwidth, reached by a large collective
-    latency_seconds: PlainSeconds  # one step of a collective
+    latency_seconds: PlainSeconds  # one step of a ring or a tree
+    switch_share: PlainShare = 0.0  # of the bandwidth, reached where the switch itself adds; 0 where it does not
+    switch_seconds: PlainSeconds = 0.0  # until it has added the first values
     paths: int = 1  # that the bandwidth is the sum of, one to a pair: 1 behind a switch, more in a mesh or a torus
 
 

@@ -7,7 +7,7 @@ in a gather or a scatter. A network without a spine is one leaf.
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..formula import ceil, divide, floor, maximum, minimum, where
+from ..formula import ceil, divide, floor, log2, maximum, minimum, where
 from ..quantities import Bandwidth, Bytes, Count, Pace, Seconds, Share
 from .accelerator import Cluster
 
@@ -44,22 +44,63 @@ class Group:
         return 1
 
     @cached_property
+    def domains(self) -> Count:
+        """Domains that the group spans in all."""
+        return self.far
+
+    @cached_property
+    def inside_pace(self) -> Pace:
+        """Time a byte on a link inside a domain; 0 where the members are in domains of their own."""
+        link: Bandwidth = self.fan * self.cluster.inside.bandwidth * self.cluster.inside.share
+        return where(self.near > 1, 1 / link, 0)
+
+    @cached_property
+    def outside_pace(self) -> Pace:
+        """Time a byte of what leaves a domain; the NICs of g members share it. 0 where nothing leaves."""
+        wire: Bandwidth = self.near * self.cluster.outside.bandwidth * self.cluster.outside.share
+        return where(self.far > 1, 1 / wire, 0)
+
+    @cached_property
     def pace(self) -> Pace:
         """Time a byte of an all-gather or a reduce-scatter: rings that leave each domain over every member's NIC.
 
-        (n - 1)/n of the buffer passes every link; the NICs of g members share what leaves: B = min(B1, g B2).
+        (n - 1)/n of the buffer passes every link, and what leaves a domain is shared: B = min(B1, g B2).
         Source: NCCL's rings; the bus bandwidth of nccl-tests.
         """
-        inside: Pace = where(self.near > 1, 1 / (self.cluster.inside.bandwidth * self.cluster.inside.share), 0)
-        wire: Bandwidth = self.near * self.cluster.outside.bandwidth * self.cluster.outside.share
-        outside: Pace = where(self.far > 1, 1 / wire, 0)
-        return (self.ranks - 1) / self.ranks * maximum(inside=inside, outside=outside)
+        return (self.ranks - 1) / self.ranks * maximum(inside=self.inside_pace, outside=self.outside_pace)
+
+    @cached_property
+    def hops(self) -> Seconds:
+        """The n - 1 steps of a ring, one of which enters each further domain. Source: NCCL, src/graph/tuning.cc."""
+        inside: Seconds = (self.ranks - self.domains) * self.cluster.inside.latency_seconds
+        return inside + (self.domains - 1) * self.cluster.outside.latency_seconds
 
     @cached_property
     def latency(self) -> Seconds:
-        """Steps of a ring inside a domain, and between domains."""
-        inside: Seconds = (self.near - 1) * self.cluster.inside.latency_seconds
-        return inside + (self.far - 1) * self.cluster.outside.latency_seconds
+        """An all-gather or a reduce-scatter of next to nothing."""
+        return self.cluster.accelerator.collective_seconds + self.hops
+
+    @cached_property
+    def tree_pace(self) -> Pace:
+        """Time a byte of an all-reduce that adds inside each domain, and then along two trees between the domains.
+
+        Inside, the switch adds, (g + 1)/g of the buffer on each link, or a chain does, 2 (g - 1)/g. A domain passes the
+        buffer up and down, twice; once where there are two whose switches add: NCCL takes no other tree between two for
+        a large buffer. Source: NCCL, NVLS, NVLSTree and double binary trees; src/graph/tuning.cc.
+        """
+        switch: Bandwidth = self.cluster.inside.bandwidth * self.cluster.inside.switch_share
+        added: Pace = where(self.near > 1, divide((self.near + 1) / self.near, switch), 0)
+        chain: Pace = 2 * (self.near - 1) / self.near * self.inside_pace
+        inside: Pace = where(self.cluster.inside.switch_share > 0, added, chain)
+        halved: Count = where(self.cluster.inside.switch_share > 0, 1, 2)
+        return maximum(inside=inside, outside=where(self.domains > 2, 2, halved) * self.outside_pace)
+
+    @cached_property
+    def tree_hops(self) -> Seconds:
+        """The steps of that: in each domain, and up and down a tree of the domains."""
+        chain: Seconds = 2 * (self.near - 1) * self.cluster.inside.latency_seconds
+        inside: Seconds = where(self.cluster.inside.switch_share > 0, self.cluster.inside.switch_seconds, chain)
+        return inside + 2 * log2(self.domains) * self.cluster.outside.latency_seconds
 
     def send(self, message: Bytes) -> Seconds:
         """One message to the next member: the mean over the hops, some of which leave the domain."""
@@ -89,25 +130,23 @@ class DeepGroup(Group):
         return minimum(1, maximum(1, self.near - 1) / self.cluster.inside.paths)
 
     @cached_property
-    def pace(self) -> Pace:
-        """Time a byte of an all-gather or a reduce-scatter: the rings of the two-level group, between leaves as well.
+    def domains(self) -> Count:
+        """Domains that the group spans in all."""
+        return ceil(self.ranks / self.near)
 
-        The NICs of g members share what leaves a domain, the uplinks of m members what leaves a leaf:
-        B = min(B1, g B2, m B3). Source: as for two levels; a ring enters and leaves a leaf once.
-        """
-        link: Bandwidth = self.fan * self.cluster.inside.bandwidth * self.cluster.inside.share
-        inside: Pace = where(self.near > 1, 1 / link, 0)
+    @cached_property
+    def outside_pace(self) -> Pace:
+        """Time a byte of what leaves a domain or a leaf: the NICs of g members, the uplinks of m members share it."""
         wire: Bandwidth = self.near * self.cluster.outside.bandwidth * self.cluster.outside.share
         outside: Pace = where(self.far > 1, 1 / wire, 0)
         uplink: Bandwidth = self.leaf * self.cluster.top.bandwidth * self.cluster.top.share
-        spine: Pace = where(self.leaves > 1, 1 / uplink, 0)
-        return (self.ranks - 1) / self.ranks * maximum(inside=inside, outside=outside, spine=spine)
+        return maximum(outside=outside, spine=where(self.leaves > 1, 1 / uplink, 0))
 
     @cached_property
-    def latency(self) -> Seconds:
-        """Steps of a ring inside a domain, between domains, and between leaves."""
-        inside: Seconds = (self.near - 1) * self.cluster.inside.latency_seconds
-        outside: Seconds = (self.far - 1) * self.cluster.outside.latency_seconds
+    def hops(self) -> Seconds:
+        """The n - 1 steps of a ring, one of which enters each further domain, and one each further leaf."""
+        inside: Seconds = (self.ranks - self.domains) * self.cluster.inside.latency_seconds
+        outside: Seconds = (self.domains - self.leaves) * self.cluster.outside.latency_seconds
         return inside + outside + (self.leaves - 1) * self.cluster.top.latency_seconds
 
     def send(self, message: Bytes) -> Seconds:
@@ -134,6 +173,18 @@ def sent_bytes(buffer: Bytes, ranks: Count) -> Bytes:
 def gather_time(buffer: Bytes, group: Group) -> Seconds:
     """An all-gather or a reduce-scatter of a buffer; nothing where it is empty or the group is one rank."""
     return where((group.ranks > 1) & (buffer > 0), buffer * group.pace + group.latency, 0)
+
+
+def all_reduce_time(buffer: Bytes, group: Group) -> Seconds:
+    """An all-reduce of a buffer: a ring that passes twice, or trees, whichever ends first.
+
+    Source: NCCL chooses by the same times, src/graph/tuning.cc; switches that add measured on 8 H200, 8 B200 and 64
+    GB300, trees between two to four nodes (stas00/ml-engineering; OCI's guides).
+    """
+    ring: Seconds = 2 * (buffer * group.pace + group.hops)
+    tree: Seconds = buffer * group.tree_pace + group.tree_hops
+    start: Seconds = group.cluster.accelerator.collective_seconds
+    return where((group.ranks > 1) & (buffer > 0), start + minimum(ring=ring, tree=tree), 0)
 
 
 def copies_share(domains: Count, fan_out: Count) -> Share:
@@ -163,7 +214,8 @@ def all_to_all_time(buffer: Bytes, group: Group, fan_out: Count = 0) -> Seconds:
     slowest: Seconds = maximum(inside=inside, outside=outside, spine=spine)
     step: Seconds = where(far > 0, group.cluster.outside.latency_seconds, group.cluster.inside.latency_seconds)
     last: Seconds = where(beyond > 0, group.cluster.top.latency_seconds, step)
-    return where((group.ranks > 1) & (buffer > 0), slowest + last, 0)
+    start: Seconds = group.cluster.accelerator.collective_seconds
+    return where((group.ranks > 1) & (buffer > 0), start + slowest + last, 0)
 
 
 def crossing_share(ranks: Count, stride: Count, size: Count) -> Share:
@@ -177,7 +229,7 @@ def send_time(message: Bytes, crossing: Share, cluster: Cluster) -> Seconds:
     path: Bandwidth = cluster.inside.bandwidth * cluster.inside.share / cluster.inside.paths
     inside: Seconds = message / path + cluster.inside.latency_seconds
     outside: Seconds = message / (cluster.outside.bandwidth * cluster.outside.share) + cluster.outside.latency_seconds
-    return inside + (outside - inside) * crossing
+    return cluster.accelerator.collective_seconds + inside + (outside - inside) * crossing
 
 
 def spine_time(message: Bytes, crossing: Share, cluster: Cluster) -> Seconds:

@@ -163,10 +163,12 @@ class Engine:
     router_seconds: PlainSeconds  # a layer with experts and direction: choices, and their bookkeeping
     layer_floor_seconds: PlainSeconds  # least forward time of a layer, whose kernels the host launches one by one
     layer_floor_back_seconds: PlainSeconds  # the same of its backward pass
+    layer_floor_collective_seconds: PlainSeconds  # what each collective of the layer adds to both
     expert_floor_seconds: PlainSeconds  # the same of a layer with experts, whose sizes the host waits for
     expert_floor_partial: PlainShare  # of that, where parts of the layer are CUDA graphs
     expert_floor_back: float  # its backward pass over its forward pass
     wire_accesses: float  # bytes of device memory that a byte of data-parallel exchange costs the kernels beside it
     straggler_share: PlainShare  # of the work, that a step waits longer a doubling of its nodes
+    rank_skew_seconds: PlainSeconds  # that a pass of tensor parallelism waits for its slowest rank
     source: str
     profile: Profile | None = None  # whose constants stand in it and in its kernel set

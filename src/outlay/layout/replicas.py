@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..cluster.accelerator import Cluster
-from ..cluster.network import Group, group, sent_bytes
+from ..cluster.network import Group, all_reduce_time, group, sent_bytes
 from ..formula import where
-from ..quantities import Bytes, Count, Flag, Pace, Seconds
+from ..quantities import Bytes, Count, Flag, Pace, Params, Seconds
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,14 @@ class Replicas:
 
     @cached_property
     def pace(self) -> Seconds:
-        """Time a parameter of all exchanges of one step, one after another; their latency apart."""
-        reduced: Seconds = 2 * self.gradient * self.all.pace
-        sharded: Seconds = (self.scatters * self.gradient + self.gathered) * self.shard.pace
-        copies: Seconds = 2 * self.gradient / self.shard.ranks * self.copies.pace
-        return where(self.sharded, sharded + copies, reduced)
+        """Time a parameter of all scatters and gathers of one step, one after another; their latency apart."""
+        return where(self.sharded, (self.scatters * self.gradient + self.gathered) * self.shard.pace, 0)
+
+    def reduce_seconds(self, parameters: Params) -> Seconds:
+        """Time of the gradients' all-reduce of one step: of all replicas, or of the copies of a shard."""
+        whole: Seconds = all_reduce_time(parameters * self.gradient, self.all)
+        shards: Seconds = all_reduce_time(parameters * self.gradient / self.shard.ranks, self.copies)
+        return where(self.sharded, shards, whole)
 
     @cached_property
     def frozen_sent(self) -> Count:
@@ -100,9 +103,8 @@ class Replicas:
 
     @cached_property
     def latency(self) -> Seconds:
-        """Latency of all exchanges of one step."""
-        sharded: Seconds = (self.scatters + self.gathers) * self.shard.latency + 2 * self.copies.latency
-        return where(self.sharded, sharded, 2 * self.all.latency)
+        """Latency of all scatters and gathers of one step."""
+        return where(self.sharded, (self.scatters + self.gathers) * self.shard.latency, 0)
 
 
 def groups(ranks: Count, shard: Count, stride: Count, cluster: Cluster) -> tuple[Group, Group, Group]:

@@ -121,10 +121,12 @@ def _attention_sizes(
 
 
 def _launches(layout: Layout, engine: Engine) -> dict[str, Count]:
-    """What a layer takes at least on the host, which launches its kernels one by one where they are no CUDA graph."""
+    """What a layer takes at least on the host, which launches its kernels and its two all-reduces a pass, or two gathers
+    and two scatters, one by one where they are no CUDA graph."""
+    collectives = where(layout.tp > 1, where(layout.sp, 4, 2), 0) * engine.layer_floor_collective_seconds
     return {
-        "host_floor": where(layout.graphs == "none", engine.layer_floor_seconds, 0),
-        "host_floor_back": where(layout.graphs == "none", engine.layer_floor_back_seconds, 0),
+        "host_floor": where(layout.graphs == "none", engine.layer_floor_seconds + collectives, 0),
+        "host_floor_back": where(layout.graphs == "none", engine.layer_floor_back_seconds + collectives, 0),
     }
 
 
@@ -207,7 +209,7 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
         "positions": model.positions, "extra": model.extra_parameters,
         "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
         "table": model.embedding_width or model.hidden, "hides": 0, "in_ring": 1, "ring_output": 0,
-        "router_wait": 0, "host_floor": 0, "host_floor_back": 0,
+        "rank_skew": engine.rank_skew_seconds, "router_wait": 0, "host_floor": 0, "host_floor_back": 0,
         **_exchange_sizes(layout, engine, kernels),
         **_part_sizes(block, model, job, layout, engine, scattered, kernels),
     }  # fmt: skip

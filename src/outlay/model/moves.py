@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..cluster.accelerator import Cluster
-from ..cluster.network import Group, all_to_all_time, gather_time, group, sent_bytes
+from ..cluster.network import Group, all_reduce_time, all_to_all_time, gather_time, group, sent_bytes
 from ..formula import where
 from ..quantities import Bytes, Seconds
 from .operations import Row, Sizes
@@ -11,9 +11,10 @@ from .operations import Row, Sizes
 
 @dataclass(frozen=True)
 class Move(Row):
-    """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter) or `all_to_all`.
+    """A collective of the layer on the group of one axis: `gather` (all-gather, reduce-scatter), `all_to_all`,
+    `all_reduce`, or `sequence`: an all-reduce that sequence parallelism splits into a scatter and a gather.
 
-    `times` and `times_back` name how many such passes forward and backward make; an all-reduce is two.
+    `times` and `times_back` name how many passes forward and backward make; an all-reduce is two.
     """
 
     axis: str
@@ -41,10 +42,14 @@ class Move(Row):
         return here[self.times_back] * sent_bytes(self.buffer(here), here[self.axis])
 
     def one_pass(self, here: Sizes, cluster: Cluster) -> Seconds:
-        """One pass."""
+        """One pass, and what it waits for the slowest rank of tensor parallelism."""
         gathered: Seconds = gather_time(self.buffer(here), self.group(here, cluster))
         exchanged: Seconds = all_to_all_time(self.buffer(here), self.group(here, cluster), here[self.fan_out])
-        return where(self.kind == "all_to_all", exchanged, gathered)
+        half: Seconds = all_reduce_time(self.buffer(here), self.group(here, cluster)) / 2
+        reduced: Seconds = where(self.kind == "sequence", where(here["with_sp"] > 0, gathered, half), half)
+        passed: Seconds = where(self.kind == "gather", gathered, reduced)
+        skew: Seconds = where(here[self.axis] > 1, here["rank_skew"], 0)
+        return where(self.kind == "all_to_all", exchanged, passed + where(self.axis == "tp", skew, 0))
 
     def time_forward(self, here: Sizes, cluster: Cluster) -> Seconds:
         """All passes of the forward pass."""

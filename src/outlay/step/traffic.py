@@ -128,15 +128,17 @@ def data_seconds(stage: StageCosts, case: Case) -> Seconds:
     again: Seconds = total(each(table_again_seconds, resharded(stage, case), case.dense_replicas))
     dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared + again
     dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
+    dense_reduced: Seconds = case.dense_replicas.reduce_seconds(stage.dense_parameters)
     experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
     expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
+    experts_reduced: Seconds = case.expert_replicas.reduce_seconds(stage.expert_parameters)
     once: Seconds = total(each(held_again_seconds, kept_gathered(stage, case), "dense", case.dense_replicas))
     once_experts: Seconds = total(each(held_again_seconds, stage.once(), "expert", case.expert_replicas))
     still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace - once
     still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace - once_experts
     return total(
-        dense=dense + dense_latency,
-        experts=experts + expert_latency,
+        dense=dense + dense_latency + dense_reduced,
+        experts=experts + expert_latency + experts_reduced,
         frozen=still + still_experts,
         tied=tied_seconds(case),
     )

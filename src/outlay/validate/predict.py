@@ -140,6 +140,7 @@ def _compared(plain: Row, run: Run, source: Source, profile: Profile | None) -> 
     if not any(run.number(column) for column in MEASURED):
         raise Skip("neither time nor memory published")
     where, driver = _under(profile, asked.cluster, asked.engine)
+    driver = _without_waits(driver) if source.composed else driver
     bill = count(asked.model, asked.job, where, asked.layout, driver)
     if not isfinite(bill.step.seconds + bill.memory.peak_bytes):
         raise Skip("the counts are beyond any number")
@@ -180,6 +181,12 @@ def _timed(row: Row, run: Run, source: Source, bill: Bill, seconds: float, colum
         step_time_error=bill.step.seconds / seconds - 1, step_time_in_band=low <= seconds <= high,
         step_time_tier=tier, step_time_unscored=why, step_time_composed=source.composed,
     )  # fmt: skip
+
+
+def _without_waits(driver: str | Engine) -> Engine:
+    """The engine as a sum of profiled parts sees it: nothing between steps, and no rank waits for another."""
+    engine = find_engine(driver) if isinstance(driver, str) else driver
+    return replace(engine, step_seconds=0.0, straggler_share=0.0, rank_skew_seconds=0.0)
 
 
 def _under(profile: Profile | None, cluster: Cluster, name: str) -> tuple[Cluster, str | Engine]:

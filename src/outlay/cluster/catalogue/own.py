@@ -24,7 +24,10 @@ TOP = (
     *("name", "accelerator", "ranks", "accelerators_per_node", "rails", "host_bytes", "storage_bandwidth"),
     *("mtbf_seconds", "restart_seconds", "pue", "unverified", "levels", "price"),
 )
-LEVEL = ("name", "size", "bandwidth", "share", "latency_seconds", "paths", "nics", "oversubscription")
+LEVEL = (
+    "name", "size", "bandwidth", "share", "latency_seconds", "switch_share", "switch_seconds", "paths", "nics",
+    "oversubscription",
+)  # fmt: skip
 MIXED = ("accelerators", "nodes")  # keys that would name several kinds
 
 
@@ -189,6 +192,8 @@ def _level(at: Table, whole: int | None, usual: Link | None, below: list[Link], 
         bandwidth=at.figure("bandwidth", below[-1].bandwidth if below else None) * nics / over,
         share=at.figure("share", under.share if under else None),
         latency_seconds=at.figure("latency_seconds", under.latency_seconds if under else None),
+        switch_share=at.figure("switch_share", under.switch_share if under else 0.0),
+        switch_seconds=at.figure("switch_seconds", under.switch_seconds if under else 0.0),
         paths=at.count("paths", 1_000, 1 if below or under is None else under.paths),
     )
     taken = [words(key) for key in ("share", "latency_seconds") if key not in at.values]

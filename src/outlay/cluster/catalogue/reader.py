@@ -29,7 +29,7 @@ RANGES: Mapping[str, tuple[float, float, str]] = {  # least and most in SI units
     "multiprocessors": (0, 1e6, "0 or more; 0 where it is not known"),
     **dict.fromkeys(("fp8_share", "mxfp8_share", "fp4_share"), (0, 1, "0 to 1; 0: as matmul_share")),
     "attention_back_share": (0, 1, "0 to 1; 0: as attention_share"),
-    "straggler_share": (0, 1, "0 to 1"),
+    **dict.fromkeys(("straggler_share", "switch_share"), (0, 1, "0 to 1")),
 }
 EXAMPLES = {
     "flops": "989 TFLOP/s",

@@ -141,7 +141,8 @@ def price(name: str) -> Price | None:
 
 def _link(level: str, name: str, size: int, values: Mapping[str, float]) -> Link:
     bandwidth, share, latency = (values[f"{level} {part}"] for part in ("bandwidth", "share", "latency seconds"))
-    return Link(name, size, bandwidth, share, latency, int(values.get(f"{level} paths", 1)))
+    adds, until = (values.get(f"{level} {part}", 0.0) for part in ("switch share", "switch seconds"))
+    return Link(name, size, bandwidth, share, latency, adds, until, int(values.get(f"{level} paths", 1)))
 
 
 def _entry(file: str, name: str) -> dict[str, Any]:

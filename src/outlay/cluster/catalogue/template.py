@@ -104,6 +104,9 @@ def _level(link: Link, size: str) -> Iterator[str]:
     yield _figure("bandwidth", link.bandwidth)
     yield _figure("share", link.share)
     yield _figure("latency_seconds", link.latency_seconds)
+    if link.switch_share:
+        yield _figure("switch_share", link.switch_share)
+        yield _figure("switch_seconds", link.switch_seconds)
     yield f"paths = {link.paths}    # of a mesh or a torus: one pair has one of them\n" if link.paths > 1 else ""
 
 

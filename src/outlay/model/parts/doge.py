@@ -27,7 +27,7 @@ class DynamicMask:
         """One small matrix, its sum over the ranks, an exponential."""
         return (
             Linear("mask", "T", "mask_values", "mask_heads", biased=self.bias),
-            Move("sum_mask", "tp", "T", "mask_heads", times="two", times_back="two"),
+            Move("sum_mask", "tp", "T", "mask_heads", "all_reduce", times="two", times_back="two"),
             Pointwise("mask_decay", "T", "mask_heads", DECAY, weights="mask_heads"),
         )
 

@@ -88,7 +88,7 @@ class Mamba:
             *exchange(),
             convolve(CONVOLUTION if self.apart else REPEATED),
             Linear("step_state", "T", "head_channels", "step_state", copies="state_heads"),
-            *([Move("sum_step_state", "tp", "T", "step_state", times="two", times_back="two")] * (self.heads == 1)),
+            *([Move("sum_step_state", "tp", "T", "step_state", "all_reduce", times="two", times_back="two")] * (self.heads == 1)),
             *self._norms(frame, kernels),
             Linear("step", "T", "step_rank", "head_channels", copies="state_heads", biased=True),
             Scan(

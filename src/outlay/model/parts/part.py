@@ -22,8 +22,10 @@ class Dimension:
 
 Dimensions: TypeAlias = Mapping[str, tuple[Dimension, ...]]  # name -> the pieces that add up to it
 
-GATHER: Mapping[str, Any] = {"times": "with_sp", "times_back": "gather_back"}  # into a column-parallel matrix
-SCATTER: Mapping[str, Any] = {"times": "scatter_forward", "times_back": "with_sp"}  # out of a row-parallel matrix
+GATHER: Mapping[str, Any] = {"kind": "sequence", "times": "with_sp", "times_back": "gather_back"}
+"""Into a column-parallel matrix."""
+SCATTER: Mapping[str, Any] = {"kind": "sequence", "times": "scatter_forward", "times_back": "with_sp"}
+"""Out of a row-parallel matrix."""
 
 
 class Frame(Protocol):

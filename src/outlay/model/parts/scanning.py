@@ -56,7 +56,7 @@ def exchange() -> tuple[Row, ...]:
 
 def sum_statistic(name: str) -> Move:
     """A norm over values that tensor parallelism cuts: every rank needs the sum."""
-    return Move(name, "tp", "T", "one", times="two", times_back="two")
+    return Move(name, "tp", "T", "one", "all_reduce", times="two", times_back="two")
 
 
 def project_out(waits: str = "T", biased: bool = False) -> tuple[Row, ...]:
