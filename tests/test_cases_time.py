@@ -216,7 +216,8 @@ def test_gathering_5b_on_one_node_takes_37_ms_so_420_ms_more_are_not_bandwidth()
     found = bill(model, "8xa100-sxm-80", 512, 8, "deepspeed", zero=3)
     size, seconds = sent(found, "dp")
     assert isclose(size / 3, 10 * GB * 7 / 8, rel_tol=0.02)  # two gathers and a reduce-scatter, alike
-    assert 0.029 <= seconds / 3 <= 0.038
+    steps = 25 * (8.4e-6 + 7 * 3.4e-6)  # one gather a layer, and one of the ends
+    assert 0.029 <= seconds / 3 - steps <= 0.038
 
 
 @pytest.mark.parametrize(("gigabits", "gigabytes"), [(10, 9.2), (25, 9.2)])

@@ -71,7 +71,8 @@ def test_every_accelerator_has_each_figure_once(name: str) -> None:
     host = [f"pcie {part}" for part in parts] if "bridge" in cluster(name).inside.name else []
     own.remove("power watts")  # left out where no page says it
     power = ["power watts"] if accelerator(name).power_watts else []
-    assert found == sorted([*own, *power, *links, "link size", *mesh, *host])
+    adds = ["link switch share", "link switch seconds"] if cluster(name).inside.switch_share else []
+    assert found == sorted([*own, *power, *links, *adds, "link size", *mesh, *host])
 
 
 @pytest.mark.parametrize("name", accelerator_names())
@@ -84,6 +85,7 @@ def test_every_accelerator_has_figures_of_a_likely_size(name: str) -> None:
     assert 2e11 < card.memory_bandwidth < 3e13
     assert 1e10 < card.host_bandwidth < 5e11 or card.host_bandwidth == card.memory_bandwidth
     assert 5e-7 < card.launch_seconds < 2e-5
+    assert 5e-7 < card.collective_seconds < 2e-5
     assert 1.5e10 < built.inside.bandwidth < 2e12
     assert 1e9 < built.outside.bandwidth <= 2e11
     assert 5e-7 < built.inside.latency_seconds <= built.outside.latency_seconds < 1e-4

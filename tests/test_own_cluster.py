@@ -22,6 +22,8 @@ size = 8
 bandwidth = "450 GB/s"
 share = 0.8
 latency_seconds = "2 us"
+switch_share = 0.6
+switch_seconds = "50 us"
 
 [[levels]]
 name = "RoCE"
@@ -110,7 +112,7 @@ def test_a_figure_is_written_as_its_maker_writes_it() -> None:
 def test_the_levels_are_those_of_the_file(folder: Folder) -> None:
     made = folder.made(f'name = "lab"\n{H100}')
     assert (made.name, made.ranks, made.accelerator) == ("lab", 64, accelerator("h100-sxm"))
-    assert made.inside == Link("NVLink4", 8, 450e9, 0.8, 2e-6)
+    assert made.inside == Link("NVLink4", 8, 450e9, 0.8, 2e-6, 0.6, 50 * 1e-6)
     assert made.outside == Link("RoCE", 64, 50e9, 0.7, 30 * 1e-6)
     assert (made.spine, made.rails, made.price, made.notes, made.unverified) == (None, 1, None, (), ())
 

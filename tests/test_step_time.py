@@ -187,7 +187,7 @@ def test_the_host_launches_behind_the_exchange_of_a_layer() -> None:
     found = count(LLAMA_8B, job, on, Layout(tp=8, sp=False, micro_batch=1), "megatron")
     arithmetic = next(item.value for item in found.step.items if item.name == "arithmetic")
     exchange = next(item.seconds for item in found.traffic if item.axis == "tp")
-    host = 8 * 32 * (1.1e-3 + 1.0e-3)
+    host = 8 * 32 * (1.1e-3 + 1.0e-3 + 4 * 56e-6)  # two all-reduces a pass
 
     assert arithmetic < host <= arithmetic + exchange < 1.1 * host
 

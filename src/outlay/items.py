@@ -27,6 +27,7 @@ from .step.traffic import (
     data_seconds,
     message_seconds,
     pipeline_bytes,
+    tables,
     tied_bytes,
 )
 
@@ -168,7 +169,7 @@ def traffic_of(timed: Timed) -> tuple[TrafficItem, ...]:
         alone = one * 2 * layout.vpp * float(case.micro_batches)
         found.append(TrafficItem("pp", size, alone, one * hops, level(2, stride, case.cluster), "tokens"))
     experts = case.model.experts > 0
-    tied = float(tied_bytes(case)) > 0
+    tied = any(float(tied_bytes(model, case)) > 0 for model in tables(case))
     if layout.replicas > 1 or (experts and layout.edp > 1) or tied:
         busiest = busiest_stage(timed.stages, case)
         alone = float(data_seconds(busiest, case))

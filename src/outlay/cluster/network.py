@@ -76,9 +76,24 @@ class Group:
         return inside + (self.domains - 1) * self.cluster.outside.latency_seconds
 
     @cached_property
+    def start(self) -> Seconds:
+        """From the start of a collective to its first step; nothing where a rank is alone."""
+        return where(self.ranks > 1, self.cluster.accelerator.collective_seconds, 0)
+
+    @cached_property
     def latency(self) -> Seconds:
         """An all-gather or a reduce-scatter of next to nothing."""
-        return self.cluster.accelerator.collective_seconds + self.hops
+        return self.start + self.hops
+
+    @cached_property
+    def ring_pace(self) -> Pace:
+        """Time a byte of an all-reduce around the ring: it passes twice."""
+        return 2 * self.pace
+
+    @cached_property
+    def ring_hops(self) -> Seconds:
+        """An all-reduce of next to nothing around the ring."""
+        return self.start + 2 * self.hops
 
     @cached_property
     def tree_pace(self) -> Pace:
@@ -88,8 +103,8 @@ class Group:
         buffer up and down, twice; once where there are two whose switches add: NCCL takes no other tree between two for
         a large buffer. Source: NCCL, NVLS, NVLSTree and double binary trees; src/graph/tuning.cc.
         """
-        switch: Bandwidth = self.cluster.inside.bandwidth * self.cluster.inside.switch_share
-        added: Pace = where(self.near > 1, divide((self.near + 1) / self.near, switch), 0)
+        switch: Pace = divide(1, self.cluster.inside.bandwidth * self.cluster.inside.switch_share)
+        added: Pace = where(self.near > 1, (self.near + 1) / self.near * switch, 0)
         chain: Pace = 2 * (self.near - 1) / self.near * self.inside_pace
         inside: Pace = where(self.cluster.inside.switch_share > 0, added, chain)
         halved: Count = where(self.cluster.inside.switch_share > 0, 1, 2)
@@ -97,10 +112,11 @@ class Group:
 
     @cached_property
     def tree_hops(self) -> Seconds:
-        """The steps of that: in each domain, and up and down a tree of the domains."""
+        """The same of next to nothing: steps in each domain, and up and down a tree of the domains."""
         chain: Seconds = 2 * (self.near - 1) * self.cluster.inside.latency_seconds
         inside: Seconds = where(self.cluster.inside.switch_share > 0, self.cluster.inside.switch_seconds, chain)
-        return inside + 2 * log2(self.domains) * self.cluster.outside.latency_seconds
+        added: Seconds = where(self.ranks > 1, inside, 0)
+        return self.start + added + 2 * log2(self.domains) * self.cluster.outside.latency_seconds
 
     def send(self, message: Bytes) -> Seconds:
         """One message to the next member: the mean over the hops, some of which leave the domain."""
@@ -181,10 +197,9 @@ def all_reduce_time(buffer: Bytes, group: Group) -> Seconds:
     Source: NCCL chooses by the same times, src/graph/tuning.cc; switches that add measured on 8 H200, 8 B200 and 64
     GB300, trees between two to four nodes (stas00/ml-engineering; OCI's guides).
     """
-    ring: Seconds = 2 * (buffer * group.pace + group.hops)
+    ring: Seconds = buffer * group.ring_pace + group.ring_hops
     tree: Seconds = buffer * group.tree_pace + group.tree_hops
-    start: Seconds = group.cluster.accelerator.collective_seconds
-    return where((group.ranks > 1) & (buffer > 0), start + minimum(ring=ring, tree=tree), 0)
+    return minimum(ring=ring, tree=tree)
 
 
 def copies_share(domains: Count, fan_out: Count) -> Share:

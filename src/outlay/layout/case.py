@@ -156,15 +156,15 @@ class Case:
     def dense_replicas(self) -> Replicas:
         """Ranks with the same dense weights; the inner ones shard."""
         at = self.layout
-        return self._replicas(*groups(at.replicas, at.shard, at.tp, self.cluster))
+        return self._replicas(*groups(at.replicas, at.shard, at.tp, at.zero >= 1, self.cluster))
 
     @cached_property
     def expert_replicas(self) -> Replicas:
         """Ranks with the same experts; the inner ones shard."""
         at = self.layout
-        return self._replicas(*groups(at.edp, at.expert_shard, at.etp * at.ep, self.cluster))
+        return self._replicas(*groups(at.edp, at.expert_shard, at.etp * at.ep, at.zero >= 1, self.cluster))
 
-    def _replicas(self, shard: Group, copies: Group, every: Group) -> Replicas:
+    def _replicas(self, shard: Group, summed: Group) -> Replicas:
         sharded = self.layout.zero >= 1
         wire = (
             self.reduce_bytes,
@@ -174,7 +174,7 @@ class Case:
             self.frozen_gathers,
             self.again,
         )
-        return Replicas(shard, copies, every, sharded, self.scatters, self.gathers, self.spared, *wire)
+        return Replicas(shard, summed, sharded, self.scatters, self.gathers, self.spared, *wire)
 
     @cached_property
     def frozen_gathers(self) -> Count:

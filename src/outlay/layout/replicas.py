@@ -11,15 +11,14 @@ from ..quantities import Bytes, Count, Flag, Pace, Params, Seconds
 
 @dataclass(frozen=True)
 class Replicas:
-    """Replicas of some weights: `shard` cuts them, `copies` hold the same shard, `all` is both together.
+    """Replicas of some weights: `shard` cuts them; `summed` hold the same part of the gradients, whole or a shard.
 
     Under ZeRO-0 gradients are all-reduced over all. Else gradients are scattered and weights gathered over the shard
     group, and the shard's gradients all-reduced over its copies. Source: ZeRO; FSDP2's collectives in torch 2.13.
     """
 
     shard: Group
-    copies: Group
-    all: Group
+    summed: Group
     sharded: Flag  # from ZeRO-1 on
     scatters: Count  # reduce-scatters of the gradients in one step
     gathers: Count  # all-gathers of the weights in one step
@@ -37,12 +36,15 @@ class Replicas:
         return self.gathers * self.weight + self.orthogonal
 
     @cached_property
+    def reduced(self) -> Bytes:
+        """Bytes of one parameter's gradient that are all-reduced: all of it, or what scatters leave on a rank."""
+        return self.gradient / where(self.sharded, self.shard.ranks, 1)
+
+    @cached_property
     def sent(self) -> Bytes:
         """Bytes a parameter that one rank sends in one step."""
-        reduced: Bytes = 2 * sent_bytes(self.gradient, self.all.ranks)
         sharded: Bytes = sent_bytes(self.scatters * self.gradient + self.gathered, self.shard.ranks)
-        copies: Bytes = 2 * sent_bytes(self.gradient / self.shard.ranks, self.copies.ranks)
-        return where(self.sharded, sharded + copies, reduced)
+        return where(self.sharded, sharded, 0) + 2 * sent_bytes(self.reduced, self.summed.ranks)
 
     @cached_property
     def pace(self) -> Seconds:
@@ -50,10 +52,8 @@ class Replicas:
         return where(self.sharded, (self.scatters * self.gradient + self.gathered) * self.shard.pace, 0)
 
     def reduce_seconds(self, parameters: Params) -> Seconds:
-        """Time of the gradients' all-reduce of one step: of all replicas, or of the copies of a shard."""
-        whole: Seconds = all_reduce_time(parameters * self.gradient, self.all)
-        shards: Seconds = all_reduce_time(parameters * self.gradient / self.shard.ranks, self.copies)
-        return where(self.sharded, shards, whole)
+        """Time of the gradients' all-reduce of one step."""
+        return all_reduce_time(parameters * self.reduced, self.summed)
 
     @cached_property
     def frozen_sent(self) -> Count:
@@ -107,6 +107,7 @@ class Replicas:
         return where(self.sharded, (self.scatters + self.gathers) * self.shard.latency, 0)
 
 
-def groups(ranks: Count, shard: Count, stride: Count, cluster: Cluster) -> tuple[Group, Group, Group]:
-    """Shard group, copies and all of so many replicas, the first of them `stride` ranks apart."""
-    return group(shard, stride, cluster), group(ranks / shard, stride * shard, cluster), group(ranks, stride, cluster)
+def groups(ranks: Count, shard: Count, stride: Count, sharded: Flag, cluster: Cluster) -> tuple[Group, Group]:
+    """Shard group of so many replicas, the first `stride` ranks apart, and those that sum the same gradients."""
+    cut = where(sharded, shard, 1)
+    return group(shard, stride, cluster), group(ranks / cut, stride * cut, cluster)

@@ -121,8 +121,8 @@ def _attention_sizes(
 
 
 def _launches(layout: Layout, engine: Engine) -> dict[str, Count]:
-    """What a layer takes at least on the host, which launches its kernels and its two all-reduces a pass, or two gathers
-    and two scatters, one by one where they are no CUDA graph."""
+    """What a layer takes at least on the host, which launches its kernels and its collectives one by one where they are
+    no CUDA graph: two all-reduces a pass, or two gathers and two scatters."""
     collectives = where(layout.tp > 1, where(layout.sp, 4, 2), 0) * engine.layer_floor_collective_seconds
     return {
         "host_floor": where(layout.graphs == "none", engine.layer_floor_seconds + collectives, 0),

@@ -225,7 +225,7 @@ class _Walk:
             outs, kept = piece or row.outs, waits if place == 0 else "none"
             yield Linear(f"{name}_a", row.tokens, row.ins, RANK, waits=kept, copies=row.copies, half=True)
             if row.ins in self.cuts:
-                yield Move(f"sum_{name}_a", self.cuts[row.ins], held, RANK, "all_reduce", times="two", times_back="none")
+                yield Move(f"sum_{name}_a", self.cuts[row.ins], held, RANK, "all_reduce", "two", "none")
             yield Linear(f"{name}_b", row.tokens, RANK, outs, waits=held, copies=row.copies, half=True)
             if self.how.adapter == "dora":
                 yield Pointwise(f"{name}_magnitude", held, outs, SCALE, weights=outs, per=row.copies)

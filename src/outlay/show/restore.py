@@ -113,7 +113,7 @@ def _sound(model: Model) -> bool:
     return 0 < len(model.pattern) <= MOST_LAYERS and set(model.pattern) == set(kinds)
 
 
-USUAL = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share")
+USUAL = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share", "switch_share")
 
 
 def _fault(path: str, rule: str, got: object) -> Fault:

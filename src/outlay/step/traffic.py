@@ -12,6 +12,7 @@ from ..layout.case import Case
 from ..layout.replicas import Replicas
 from ..layout.sizes import padded_vocabulary, tokens_on_rank
 from ..memory.activations import recomputed_share
+from ..model.model import Model
 from ..quantities import Bandwidth, Bytes, Count, Params, Seconds, Share, Tokens
 from ..schedule.flight import sends
 from ..stage import StageCosts
@@ -63,10 +64,15 @@ def message_seconds(case: Case) -> Seconds:
     return group(case.layout.pp, stride, case.cluster).send(message_bytes(case))
 
 
-def tied_bytes(case: Case) -> Bytes:
-    """Gradients of a tied embedding, summed between first and last stage; none where it is frozen."""
-    rows: Count = padded_vocabulary(case.model.vocab, case.layout.tp, case.engine.vocab_multiple)
-    return where(case.shares_table, where(case.layout.apart, case.reduce_bytes * rows * case.model.hidden, 0), 0)
+def tables(case: Case) -> tuple[Model, ...]:
+    """The model, where its embedding and head share a table that is trained."""
+    return (case.model,) if case.shares_table else ()
+
+
+def tied_bytes(model: Model, case: Case) -> Bytes:
+    """Gradients of a tied embedding, summed between first and last stage."""
+    rows: Count = padded_vocabulary(model.vocab, case.layout.tp, case.engine.vocab_multiple)
+    return where(case.layout.apart, case.reduce_bytes * rows * model.hidden, 0)
 
 
 def held_again_bytes(held: Held, kind: str, replicas: Replicas) -> Bytes:
@@ -99,48 +105,72 @@ def table_again_seconds(held: Held, replicas: Replicas) -> Seconds:
     return held_dense(held) * replicas.end_again_pace
 
 
+def with_experts(stage: StageCosts, case: Case) -> tuple[StageCosts, ...]:
+    """The stage, where the model has experts: they are exchanged over their own group."""
+    return (stage,) if case.model.experts else ()
+
+
+def expert_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Bytes one rank of a stage sends for data parallelism of its trained experts in one step."""
+    return stage.expert_parameters * case.expert_replicas.sent
+
+
 def data_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Bytes one rank of a stage sends for data parallelism in one step; experts over their own group."""
     spared: Bytes = stage.end_parameters * case.dense_replicas.ends_sent
     again: Bytes = total(each(table_again_bytes, resharded(stage, case), case.dense_replicas))
     dense: Bytes = stage.dense_parameters * case.dense_replicas.sent - spared + again
-    experts: Bytes = stage.expert_parameters * case.expert_replicas.sent
+    experts: Bytes = total(each(expert_bytes, with_experts(stage, case), case))
     once: Bytes = total(each(held_again_bytes, kept_gathered(stage, case), "dense", case.dense_replicas))
     once_experts: Bytes = total(each(held_again_bytes, stage.once(), "expert", case.expert_replicas))
     still: Bytes = stage.frozen_bytes("dense") * case.dense_replicas.frozen_sent - once
     still_experts: Bytes = stage.frozen_bytes("expert") * case.expert_replicas.frozen_sent - once_experts
-    return total(dense=dense, experts=experts, frozen=still + still_experts, tied=tied_bytes(case))
+    tied: Bytes = total(each(tied_bytes, tables(case), case))
+    return total(dense=dense, experts=experts, frozen=still + still_experts, tied=tied)
 
 
-def tied_seconds(case: Case) -> Seconds:
+def tied_seconds(model: Model, case: Case) -> Seconds:
     """Time to sum a tied embedding's gradients between first and last stage: sent and received."""
     between: Count = case.layout.tp * case.layout.cp * case.layout.dp * (case.layout.pp - 1)
     far: Share = where(between < case.cluster.inside.size, 0, 1)
     beyond: Share = where(between < case.cluster.outside.size, 0, 1)
-    message: Bytes = tied_bytes(case)
+    message: Bytes = tied_bytes(model, case)
     sent: Seconds = 2 * (send_time(message, far, case.cluster) + spine_time(message, beyond, case.cluster))
-    return where(case.shares_table, where(case.layout.apart, sent, 0), 0)
+    return where(case.layout.apart, sent, 0)
+
+
+def collectives(stage: StageCosts, case: Case) -> Count:
+    """Into how many collectives each scatter and gather of a stage's weights is cut: one a layer where weights are
+    gathered layer by layer, and one for the ends of the model. Elsewhere buckets are so large that one is counted.
+    """
+    return 1 + case.gathers_blocks * stage.differentiated
+
+
+def expert_data_seconds(stage: StageCosts, case: Case) -> Seconds:
+    """Time of the data-parallel exchange of a stage's trained experts in one step."""
+    moved: Seconds = stage.expert_parameters * case.expert_replicas.pace
+    reduced: Seconds = case.expert_replicas.reduce_seconds(stage.expert_parameters)
+    latency: Seconds = collectives(stage, case) * case.expert_replicas.latency
+    return where(stage.expert_parameters > 0, moved + reduced + latency, 0)
 
 
 def data_seconds(stage: StageCosts, case: Case) -> Seconds:
     """Time of a stage's data-parallel exchange in one step; experts over their own groups."""
     spared: Seconds = stage.end_parameters * case.dense_replicas.ends_pace
     again: Seconds = total(each(table_again_seconds, resharded(stage, case), case.dense_replicas))
-    dense: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared + again
-    dense_latency: Seconds = where(stage.dense_parameters > 0, case.dense_replicas.latency, 0)
-    dense_reduced: Seconds = case.dense_replicas.reduce_seconds(stage.dense_parameters)
-    experts: Seconds = stage.expert_parameters * case.expert_replicas.pace
-    expert_latency: Seconds = where(stage.expert_parameters > 0, case.expert_replicas.latency, 0)
-    experts_reduced: Seconds = case.expert_replicas.reduce_seconds(stage.expert_parameters)
+    moved: Seconds = stage.dense_parameters * case.dense_replicas.pace - spared + again
+    reduced: Seconds = case.dense_replicas.reduce_seconds(stage.dense_parameters)
+    latency: Seconds = collectives(stage, case) * case.dense_replicas.latency
     once: Seconds = total(each(held_again_seconds, kept_gathered(stage, case), "dense", case.dense_replicas))
     once_experts: Seconds = total(each(held_again_seconds, stage.once(), "expert", case.expert_replicas))
     still: Seconds = stage.frozen_bytes("dense") * case.dense_replicas.frozen_pace - once
     still_experts: Seconds = stage.frozen_bytes("expert") * case.expert_replicas.frozen_pace - once_experts
+    tied: Seconds = total(each(tied_seconds, tables(case), case))
     return total(
-        dense=dense + dense_latency + dense_reduced,
-        experts=experts + expert_latency + experts_reduced,
+        dense=moved + where(stage.dense_parameters > 0, reduced + latency, 0),
+        experts=total(each(expert_data_seconds, with_experts(stage, case), case)),
         frozen=still + still_experts,
-        tied=tied_seconds(case),
+        tied=tied,
     )
 
 

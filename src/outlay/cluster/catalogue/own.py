@@ -125,7 +125,7 @@ def _own_card(at: Table) -> _Card:
 
 
 SHARES = ("fp8_share", "mxfp8_share", "fp4_share", "attention_back_share")
-USUAL = (*SHARES, "matmul_depth", "fp8_depth", "multiprocessors", "power_watts")
+USUAL = (*SHARES, "matmul_depth", "fp8_depth", "multiprocessors", "power_watts", "collective_seconds")
 
 
 def _number(at: Table, name: str, under: Accelerator | None) -> float:
@@ -197,6 +197,8 @@ def _level(at: Table, whole: int | None, usual: Link | None, below: list[Link], 
         paths=at.count("paths", 1_000, 1 if below or under is None else under.paths),
     )
     taken = [words(key) for key in ("share", "latency_seconds") if key not in at.values]
+    switch = ("switch_share", "switch_seconds") if made.switch_share else ()
+    taken += [words(key) for key in switch if key not in at.values]
     taken += ["paths"] if "paths" not in at.values and made.paths > 1 else []
     if taken and under:
         notes.append(f"{' and '.join(taken)} of {made.name} as {last} has them")

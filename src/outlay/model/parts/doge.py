@@ -7,7 +7,7 @@ from ...engines.engine import KernelSet
 from ..moves import Move
 from ..operations import Linear, Pointwise, Row
 from .kernels import DECAY, table_rows
-from .part import Dimensions, Frame, copied, cut, whole
+from .part import SUM, Dimensions, Frame, copied, cut, whole
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class DynamicMask:
         """One small matrix, its sum over the ranks, an exponential."""
         return (
             Linear("mask", "T", "mask_values", "mask_heads", biased=self.bias),
-            Move("sum_mask", "tp", "T", "mask_heads", "all_reduce", times="two", times_back="two"),
+            Move("sum_mask", "tp", "T", "mask_heads", **SUM),
             Pointwise("mask_decay", "T", "mask_heads", DECAY, weights="mask_heads"),
         )
 

@@ -8,7 +8,7 @@ from ..moves import Move
 from ..operations import Linear, Pointwise, Row
 from ..scan import Scan
 from .kernels import CONVOLUTION, GATED_NORM, IN_SCAN, REPEATED
-from .part import Dimension, Dimensions, Frame, cut, norm, whole
+from .part import SUM, Dimension, Dimensions, Frame, cut, norm, whole
 from .scanning import (
     FLOAT,
     FP32,
@@ -88,7 +88,7 @@ class Mamba:
             *exchange(),
             convolve(CONVOLUTION if self.apart else REPEATED),
             Linear("step_state", "T", "head_channels", "step_state", copies="state_heads"),
-            *([Move("sum_step_state", "tp", "T", "step_state", "all_reduce", times="two", times_back="two")] * (self.heads == 1)),
+            *([Move("sum_step_state", "tp", "T", "step_state", **SUM)] * (self.heads == 1)),
             *self._norms(frame, kernels),
             Linear("step", "T", "step_rank", "head_channels", copies="state_heads", biased=True),
             Scan(

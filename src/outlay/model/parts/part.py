@@ -26,6 +26,8 @@ GATHER: Mapping[str, Any] = {"kind": "sequence", "times": "with_sp", "times_back
 """Into a column-parallel matrix."""
 SCATTER: Mapping[str, Any] = {"kind": "sequence", "times": "scatter_forward", "times_back": "with_sp"}
 """Out of a row-parallel matrix."""
+SUM: Mapping[str, Any] = {"kind": "all_reduce", "times": "two", "times_back": "two"}
+"""Of parts of a value that the ranks hold."""
 
 
 class Frame(Protocol):

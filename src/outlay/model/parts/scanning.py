@@ -12,7 +12,7 @@ from ...engines.engine import Kernel
 from ..moves import Move
 from ..operations import Linear, Pointwise, Row
 from .kernels import CONVOLUTION
-from .part import GATHER, SCATTER, Dimension, Dimensions, whole
+from .part import GATHER, SCATTER, SUM, Dimension, Dimensions, whole
 
 FP32 = 2  # values of a 16-bit type that one in fp32 takes
 FLOAT = 4  # B, one value in fp32
@@ -56,7 +56,7 @@ def exchange() -> tuple[Row, ...]:
 
 def sum_statistic(name: str) -> Move:
     """A norm over values that tensor parallelism cuts: every rank needs the sum."""
-    return Move(name, "tp", "T", "one", "all_reduce", times="two", times_back="two")
+    return Move(name, "tp", "T", "one", **SUM)
 
 
 def project_out(waits: str = "T", biased: bool = False) -> tuple[Row, ...]:
