@@ -127,7 +127,7 @@ OWNERS: dict[str, Any] = {
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
     "outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8},
-    "outlay.layer_passes": {"again": ROWS, "work": ROWS},
+    "outlay.layer_passes": {"again": ROWS, "work": ROWS}, "outlay.step.traffic": {"model": case.model},
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ HARDWARE: Mapping[str, Range] = {
     "attention_share": SHARE,
     "attention_back_share": USUAL,
     "memory_share": SHARE,
-    "launch_seconds": SECONDS,
+    **dict.fromkeys(("launch_seconds", "collective_seconds"), SECONDS),
     "link_share": SHARE,
     "link_latency_seconds": SECONDS,
     "nic_share": SHARE,
@@ -37,10 +37,12 @@ KERNELS: Mapping[str, Range] = {
 DRIVER: Mapping[str, Range] = {
     "step_seconds": SECONDS,
     "straggler_share": (0, 1, "0 to 1"),
+    "rank_skew_seconds": SECONDS,
     "wire_accesses": FACTOR,
     "router_seconds": SECONDS,
     "layer_floor_seconds": SECONDS,
     "layer_floor_back_seconds": SECONDS,
+    "layer_floor_collective_seconds": SECONDS,
     "expert_floor_seconds": SECONDS,
 }
 """Those of the engine itself."""
