@@ -27,7 +27,7 @@ EMPTY = f"{SMALL} --tp 8 --pp 3,5"
 TOO_LARGE = "llama-3.1-405b --on 8xh100-sxm --seq 8192 --batch 8 --space lean"
 KEYS = [
     "schema", "version", "model", "job", "cluster", "engine", "space", "objective", "best", "frontier", "baselines",
-    "rejected", "search", "smallest", "tried", "violations", "assumptions",
+    "rejected", "search", "smallest", "tried", "worth", "why", "violations", "assumptions",
 ]  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_the_best_layout_comes_first_and_then_what_proves_it(capsys: pytest.Capt
 
     assert (code, err) == (0, "")
     assert keys == [
-        "BEST", "PROVED", "CLOSE", "BASELINES", "FRONTIER", "WHY", "BINDS", "REJECTED", "MODEL", "JOB", "SPACE",
-        "ASSUMED", "COUNTS", "MORE",
+        "BEST", "PROVED", "CLOSE", "BASELINES", "FRONTIER", "WHY", "BINDS", "WORTH", "REJECTED", "MODEL", "JOB",
+        "SPACE", "ASSUMED", "COUNTS", "MORE",
     ]  # fmt: skip
     assert "gap 0" in out and "GiB" in out and "tokens/s" in out and "MFU" in out
 
@@ -520,3 +520,19 @@ def test_a_terminal_gets_the_picture_and_no_line_is_left_over(monkeypatch: pytes
 
     assert main(["plan", *LEAN.split()]) == 0
     assert err.getvalue() == "" and "\x1b[1;32mBEST\x1b[0m" in out.getvalue()
+
+
+def test_a_layout_that_was_asked_about_is_answered_before_the_ranking(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, f"{DEMO} --why tp=4,pp=7")
+    assert code == 0
+    assert out.index("WHY NOT   --tp 4 --pp 7: not legal.") < out.index("BASELINES")
+    found = answer(capsys, f"{LEAN} --why mbs=2")
+    assert found["why"]["asked"] == {"micro_batch": 2}
+    assert found["why"]["answer"] in ("slower", "best")
+
+
+@pytest.mark.parametrize("why", ["tp4", "foo=3", "tp=2,tp=4"])
+def test_what_cannot_be_asked_about_is_refused(capsys: pytest.CaptureFixture[str], why: str) -> None:
+    code, _, err = run(capsys, f"{LEAN} --why {why}")
+    assert code == 2
+    assert "PLN009" in err

@@ -19,6 +19,7 @@ COUNTS = ("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch")
 SWITCHES = ("sp", "hybrid", "overlap_tp", "overlap_dp")
 WORDS = ("cp_kind", "moe_dispatch", "schedule", "recompute")
 MOST, MOST_VALUES, MOST_STAGE = 10_000_000, 64, 3
+SHORT = {"mbs": "micro_batch", "offload": "offload_optimizer"}
 Narrowed = dict[str, tuple[Any, ...]]
 
 
@@ -46,6 +47,22 @@ def read_narrowing(texts: Mapping[str, Any], table: Mapping[str, Any], faults: F
     if texts.get("no_recompute"):
         found["recompute"] = ("none",)
     return {name: values for name, values in found.items() if values}
+
+
+def read_why(text: str | None, faults: Faults) -> dict[str, Any]:
+    """The values that are asked about: `tp=4,pp=8`, a value of each field."""
+    found: dict[str, Any] = {}
+    for part in (part.strip() for part in (text or "").split(",") if part.strip()):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        name = SHORT.get(key.lower().replace("-", "_"), key.lower().replace("-", "_"))
+        if not equals or name not in NAMES or name in found:
+            rule = f"values of fields of a search, each once: {', '.join(NAMES)}"
+            faults.add(Fault("PLN009", f"--why cannot ask about {quoted(part)}", rule, quoted(text), "--why tp=4,pp=8"))
+            continue
+        read = _value(name, value, part, faults)
+        if read is not None:
+            found[name] = read
+    return found
 
 
 def _text(value: Any) -> str:

@@ -3,9 +3,11 @@
 import sys
 
 from ..cluster.accelerator import Cluster
-from ..search.fewest import fewest
+from ..search.fewest import Tried, fewest
 from ..search.plan import Plan, Progress
 from ..search.plan import plan as search
+from ..search.why import why
+from ..search.worth import worths
 from ..show.answer import says_yes
 from ..show.plan import Answer
 from .flags import Given
@@ -31,20 +33,25 @@ def plan(given: Given) -> int:
 
 
 def _searched(asked: Searched, progress: Progress | None) -> Answer:
-    """One cluster's plan; or that of the smallest cluster that does it, and where none does, of the last tried."""
+    """One cluster's plan, or that of the smallest cluster that does it, and where none does, of the last tried; with
+    what more of each resource is worth, and what becomes of the values that were asked about."""
+    tried: tuple[Tried, ...] = ()
     if asked.objective == "time":
-        return Answer(_of_one(asked, asked.clusters[0], progress), asked.width, "time", (), asked.notes)
-    several = fewest(
-        asked.model,
-        asked.job,
-        asked.clusters,
-        asked.engine,
-        width=asked.width,
-        best=asked.most,
-        progress=progress,
-        **asked.narrowed,
-    )
-    return Answer(several.plan, asked.width, asked.objective, several.tried, asked.notes)
+        found = _of_one(asked, asked.clusters[0], progress)
+    else:
+        several = fewest(
+            asked.model,
+            asked.job,
+            asked.clusters,
+            asked.engine,
+            width=asked.width,
+            best=asked.most,
+            progress=progress,
+            **asked.narrowed,
+        )
+        found, tried = several.plan, several.tried
+    reason = why(found, asked.width, asked.why) if asked.why else None
+    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason)
 
 
 def _of_one(asked: Searched, cluster: Cluster, progress: Progress | None) -> Plan:

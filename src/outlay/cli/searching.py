@@ -16,7 +16,7 @@ from ..search.narrow import narrow
 from ..search.plan import asked
 from ..search.space import DEGREES, Space, Width, declare
 from .flags import Given
-from .narrowing import Narrowed, read_narrowing, resolved
+from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under
 from .question import read_clusters, read_task
 from .storing import with_site
@@ -40,6 +40,7 @@ class Searched:
     most: int
     objective: str
     narrowed: Narrowed
+    why: Mapping[str, Any]  # values that are asked about
     combinations: int  # of the largest cluster
     notes: tuple[str, ...]
 
@@ -52,6 +53,7 @@ def read_search(given: Given) -> Searched:
     objective = _choice(given, "objective", OBJECTIVES, "time", faults)
     most = count(given.text("best") or BEST, "--best", faults, MOST_BEST)
     found = read_narrowing(given.values, _table(at.file.get("layout", {}), faults), faults)
+    why = read_why(given.text("why"), faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
     clusters = with_site(clusters, {**at.file, **at.texts}, faults)
@@ -70,7 +72,7 @@ def read_search(given: Given) -> Searched:
     assert most is not None
     size = max(space.size for space in kept)
     notes += tuple(filter(None, [said_of(clusters[0])]))
-    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, size, notes)
+    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes)
 
 
 def _table(read: Any, faults: Faults) -> Mapping[str, Any]:

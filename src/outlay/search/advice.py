@@ -77,7 +77,7 @@ def changes(bill: Bill) -> Iterator[Change]:
         yield Change(f"{ranks:,} accelerators", f"--on {name}", _freely(), {}, times, "cluster")
 
 
-def _grown(cluster: Cluster, times: int) -> Cluster:
+def grown(cluster: Cluster, times: int) -> Cluster:
     """So many times the accelerators, joined in the same way."""
     ranks = times * cluster.ranks
     larger = replace(cluster, name=f"{ranks}x{cluster.accelerator.name}", ranks=ranks)
@@ -94,7 +94,7 @@ def changed(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
     layout: Layout = replace(bill.layout, **fields)
     job: Job = replace(bill.job, **(wanted | ({"frozen_format": AUTO} if "adapter" in wanted else {})))
     try:
-        found = count(bill.model, job, _grown(bill.cluster, times), layout, bill.engine)
+        found = count(bill.model, job, grown(bill.cluster, times), layout, bill.engine)
     except InputError:
         return None
     return None if found.violations else found

@@ -185,21 +185,22 @@ def plan(
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, best, progress)
     seconds = time.perf_counter() - start
-    billed = tuple(_billed(grid, each.row, each.cell) for each in found.best.found)
-    least = found.least.found[:1] if not billed else []
+    ranking = tuple(billed(grid, each.row, each.cell) for each in found.best.found)
+    least = found.least.found[:1] if not ranking else []
     return Plan(
-        model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=billed,
+        model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=ranking,
         frontier=_frontier(grid, found.frontier),
         baselines=baselines(case, width),
         rejected=tuple(Rejection(rule, count) for rule, count in grid.rows.rejected.items()),
         search=_search(grid, found, seconds),
-        smallest=_billed(grid, least[0].row, least[0].cell) if least else None,
+        smallest=billed(grid, least[0].row, least[0].cell) if least else None,
         emptied=None if len(grid.rows) else emptied(case, space, grid.rows),
         assumptions=assumptions,
     )  # fmt: skip
 
 
-def _billed(grid: Grid, row: int, cell: int) -> Ranked:
+def billed(grid: Grid, row: int, cell: int) -> Ranked:
+    """One layout of a grid with its bill."""
     layout, case = grid.layout_at(row, cell), grid.case
     return Ranked(layout, count(case.model, case.job, case.cluster, layout, case.engine))
 
@@ -250,4 +251,4 @@ def _best_of(case: Case, space: Space) -> Ranked | None:
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, 1)
     kept = found.best.found or found.least.found
-    return _billed(grid, kept[0].row, kept[0].cell) if kept else None
+    return billed(grid, kept[0].row, kept[0].cell) if kept else None

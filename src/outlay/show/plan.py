@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 from ..search.fewest import Tried
 from ..search.plan import Plan, Ranked
+from ..search.why import Reason
+from ..search.worth import Worth
 from ..undivided import parameters
 from .answer import binds_line, headline, step_line, where
 from .layouts import layout_flags, mesh
 from .parts import memory_part
 from .plan_frontier import frontier_part
-from .plan_parts import baseline_part, best_part, rejected_part, space_part, tried_part, why_part
+from .plan_parts import baseline_part, best_part, rejected_part, space_part, tried_part
+from .plan_why import asked_part, why_part, worth_part
 from .terminal import assumed_lines, closing_lines, loud_notes, model_words, subject_lines
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short, wrapped
 from .whole_run import run_text
@@ -24,6 +27,8 @@ class Answer:
     objective: str = "time"
     tried: tuple[Tried, ...] = ()
     notes: tuple[str, ...] = ()
+    worths: tuple[Worth, ...] = ()
+    why: Reason | None = None  # of the values that were asked about
 
 
 def plan_lines(answer: Answer, style: Style) -> list[str]:
@@ -32,7 +37,8 @@ def plan_lines(answer: Answer, style: Style) -> list[str]:
     loud = loud_notes((*answer.notes, *found.assumptions), style)
     front = _front(answer, style)
     tried = ["", *tried_part(answer.tried, style)] if answer.tried else []
-    return [*front, *loud, *tried, *_middle(found, style), *_end(answer, style)]
+    asked = asked_part(found, answer.why, style) if answer.why else []
+    return [*front, *asked, *loud, *tried, *_middle(answer, style), *_end(answer, style)]
 
 
 def _front(answer: Answer, style: Style) -> list[str]:
@@ -125,8 +131,9 @@ def _empty_lines(found: Plan, style: Style) -> list[str]:
     return [*lines, *block("NEAREST", f"legal: {near}", style)]
 
 
-def _middle(found: Plan, style: Style) -> list[str]:
+def _middle(answer: Answer, style: Style) -> list[str]:
     """The evidence: the ranking, the baselines, the frontier, and why the first is the first."""
+    found = answer.plan
     lines: list[str] = []
     if found.best:
         lines += ["", *best_part(found, style)]
@@ -136,7 +143,7 @@ def _middle(found: Plan, style: Style) -> list[str]:
     lines += ["", *frontier_part(found, style)] if found.frontier else []
     lines += ["", *why_part(found, style)]
     shown = found.best[0] if found.best else found.smallest
-    return [*lines, *(binds_line(shown.bill, style) if shown else [])]
+    return [*lines, *(binds_line(shown.bill, style) if shown else []), *worth_part(found, answer.worths, style)]
 
 
 def _end(answer: Answer, style: Style) -> list[str]:

@@ -13,9 +13,8 @@ from ..search.fewest import Tried
 from ..search.plan import Plan, Ranked
 from ..search.space import Space
 from .answer import says_yes
-from .compare import differences
-from .labels import VERDICTS, label
-from .layouts import common_words, layout_flags, mesh, mesh_words, option_words
+from .labels import VERDICTS
+from .layouts import common_words, layout_flags, option_words
 from .text import Style, block, counted, duration, figure, percent, short, table, wrapped
 
 MOST_COLUMNS = 10
@@ -25,7 +24,6 @@ HEADS = {"micro_batch": "mbs"}
 EXTRA = ("idle", "MFU")
 UNSAID = ("vpp 1", "mbs 1")  # options that are 1 everywhere
 LEAST_ROOM = 16  # columns of the options
-MOST_ITEMS, LEAST_SHARE = 3, 0.1  # items of a difference in words; smaller ones are left out
 
 
 def best_part(found: Plan, style: Style) -> list[str]:
@@ -121,34 +119,6 @@ def tried_part(tried: Sequence[Tried], style: Style) -> list[str]:
     rows = [(f"{each.ranks:,}", words.get(each.verdict, each.verdict), f"{each.legal:,}") for each in tried]
     shown = [*rows[:4], ("..", "", ""), *rows[-8:]] if len(rows) > 13 else rows
     return [*block("TRIED", "", style), *table(("cards", "verdict", "legal layouts"), shown, style, "rlr")]
-
-
-def why_part(found: Plan, style: Style) -> list[str]:
-    """Why the first beats the second, and the best of another cut: the largest differences in seconds."""
-    if len(found.best) < 2:
-        return []
-    first = found.best[0]
-    places = [1]
-    other = next((place for place, each in enumerate(found.best) if mesh(each.layout) != mesh(first.layout)), 0)
-    places += [other] if other > 1 else []
-    texts = [_beats(first, found.best[place], place + 1) for place in places]
-    lines = block("WHY", texts[0], style)
-    return lines + [line for text in texts[1:] for line in wrapped(text, style, 10, 10)]
-
-
-def _beats(first: Ranked, second: Ranked, place: int) -> str:
-    gap = second.bill.step.seconds - first.bill.step.seconds
-    items = [each for each in differences(second.bill, first.bill)["step"] if each.differs]
-    most = max((abs(each.difference) for each in items), default=0.0)
-    shown = [each for each in items if abs(each.difference) >= LEAST_SHARE * most][:MOST_ITEMS]
-    parts = ", ".join(f"{label(each.name[5:])} {_signed(each.difference)}" for each in shown)
-    named = f"{place} ({mesh_words(second.layout)})" if mesh(first.layout) != mesh(second.layout) else str(place)
-    how = f"beats {named} by {duration(gap)}" if gap > 0 else f"takes as long as {named}"
-    return f"1 {how}" + (f": {parts}" if parts else "")
-
-
-def _signed(seconds: float) -> str:
-    return f"{'+' if seconds > 0 else '-'}{duration(abs(seconds))}"
 
 
 def rejected_part(found: Plan, style: Style) -> list[str]:

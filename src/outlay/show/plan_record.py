@@ -4,6 +4,8 @@ from dataclasses import fields
 
 from ..search.empty import Emptied
 from ..search.plan import Baseline, FrontierPoint, Plan, Ranked
+from ..search.why import Reason
+from ..search.worth import Worth
 from ..undivided import parameters
 from .plan import Answer
 from .record import Record, head, plain, record, shape
@@ -26,6 +28,8 @@ def plan_record(answer: Answer) -> Record:
         "search": plain(found.search),
         "smallest": ranked(found.smallest) if found.smallest else None,
         "tried": plain(answer.tried),
+        "worth": [_worth(each) for each in answer.worths],
+        "why": _why(answer.why) if answer.why else None,
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
         "assumptions": [*answer.notes, *found.assumptions, *_unknown(found)],
     }
@@ -34,6 +38,19 @@ def plan_record(answer: Answer) -> Record:
 def ranked(each: Ranked) -> Record:
     """One layout and its bill."""
     return {"layout": plain(each.layout), "bill": record(each.bill)}
+
+
+def _worth(each: Worth) -> Record:
+    names = [field.name for field in fields(each) if field.name != "layout"]
+    return {name: plain(getattr(each, name)) for name in names} | {
+        "layout": plain(each.layout) if each.layout else None
+    }
+
+
+def _why(reason: Reason) -> Record:
+    found = ranked(reason.ranked) if reason.ranked else {"layout": None, "bill": None}
+    names = [field.name for field in fields(reason) if field.name not in ("asked", "ranked")]
+    return {"asked": dict(reason.asked)} | {name: plain(getattr(reason, name)) for name in names} | found
 
 
 def _point(point: FrontierPoint) -> Record:

@@ -233,6 +233,8 @@ def plan_schema() -> Schema:
     measured = {"seconds": NUMBER, "layouts_per_second": NUMBER, "proved": YES_NO, "gap": MAYBE}
     point = {"peak_bytes": NUMBER, "seconds": NUMBER, "fits": YES_NO, "layout": layout}
     tried = {"ranks": WHOLE, "verdict": TEXT, "legal": WHOLE}
+    gains = dict.fromkeys(("times", "seconds", "tokens_per_second", "gain"), NUMBER)
+    worth = {"resource": TEXT, **gains, "layout": layout}
     model = record_of(
         {
             "name": TEXT,
@@ -256,6 +258,8 @@ def plan_schema() -> Schema:
         "search": record_of(dict.fromkeys(counts, WHOLE) | measured),
         "smallest": {"type": ["object", "null"], "description": "where nothing fits: the layout that needs least"},
         "tried": list_of(record_of(tried)),
+        "worth": list_of(record_of(worth)),
+        "why": {"type": ["object", "null"], "description": "of the values of --why: what becomes of them"},
         "violations": list_of(record_of(VIOLATION)),
         "assumptions": list_of(TEXT),
     }

@@ -1,0 +1,103 @@
+"""What becomes of a layout that was asked about, and what more of a resource is worth."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models import LLAMA_8B, LLAMA_70B
+from outlay import Job, count, load_cluster, plan
+from outlay.search.plan import Plan
+from outlay.search.why import why
+from outlay.search.worth import worths
+
+JOB = Job(8192, 512)
+
+
+@pytest.fixture(scope="module")
+def found() -> Plan:
+    return plan(LLAMA_70B, JOB, load_cluster("64xh100-sxm"), best=3)
+
+
+ASKED = st.fixed_dictionaries(
+    {},
+    optional={
+        "tp": st.sampled_from([1, 2, 3, 4, 8]), "pp": st.sampled_from([1, 2, 5, 8]), "vpp": st.sampled_from([1, 2, 5]),
+        "zero": st.sampled_from([0, 1, 3]), "recompute": st.sampled_from(["none", "full"]),
+        "micro_batch": st.sampled_from([1, 2]), "overlap_dp": st.booleans(),
+    },
+)  # fmt: skip
+
+
+@given(asked=ASKED)
+@settings(max_examples=25, deadline=None)
+def test_the_answer_is_the_plan_of_the_space_with_those_values_alone(found: Plan, asked: dict[str, Any]) -> None:
+    reason = why(found, "wide", asked)
+    narrowed = {name: (value,) for name, value in asked.items()}
+    alone = plan(LLAMA_70B, JOB, load_cluster("64xh100-sxm"), best=1, **narrowed)
+    assert reason.legal == alone.search.legal
+    if not reason.legal:
+        assert reason.answer == "illegal"
+    elif not alone.best:
+        assert reason.answer in ("does_not_fit", "tight")
+        assert alone.smallest is not None and reason.ranked == alone.smallest
+    else:
+        assert reason.ranked == alone.best[0]
+        assert reason.seconds_more == alone.best[0].bill.step.seconds - found.best[0].bill.step.seconds >= 0
+        assert (reason.answer == "best") == (reason.seconds_more == 0)
+
+
+def test_what_no_layout_can_have_is_named_by_the_rules_that_it_breaks(found: Plan) -> None:
+    reason = why(found, "wide", {"tp": 4, "pp": 7})
+    assert reason.answer == "illegal"
+    assert reason.ranked is not None
+    assert [each.code for each in reason.ranked.bill.violations] == ["LAY001", "LAY009"]
+
+
+def test_what_does_not_fit_says_how_much_is_too_much(found: Plan) -> None:
+    reason = why(found, "wide", {"tp": 1, "pp": 1, "zero": 0})
+    assert reason.answer == "does_not_fit"
+    assert reason.ranked is not None
+    memory = reason.ranked.bill.memory
+    assert reason.bytes_over == memory.peak_bytes - memory.usable_bytes > 0
+
+
+def test_a_tenth_more_of_a_rate_is_worth_what_a_card_that_has_it_takes_less(found: Plan) -> None:
+    first = found.best[0].bill
+    cluster = first.cluster
+    faster = replace(cluster, outside=replace(cluster.outside, bandwidth=1.1 * cluster.outside.bandwidth))
+    expected = count(first.model, first.job, faster, first.layout, first.engine).step.seconds
+    (worth,) = (each for each in worths(found) if each.resource == cluster.outside.name)
+    assert worth.seconds == expected < first.step.seconds
+    assert worth.gain == pytest.approx(first.step.seconds / expected - 1)
+
+
+def test_no_rate_is_worth_more_than_its_tenth_and_all_rates_together_are_worth_less_than_one(found: Plan) -> None:
+    gains = [each.gain for each in worths(found) if each.times == 1.1]
+    assert all(-1e-12 <= gain <= 0.1 for gain in gains)
+    assert 0.05 < sum(gains) <= 0.1 + 1e-9
+
+
+def test_twice_the_cards_give_at_most_twice_the_tokens(found: Plan) -> None:
+    (worth,) = (each for each in worths(found) if each.resource == "cards")
+    assert 0.5 < worth.gain <= 1
+
+
+def test_more_memory_is_worth_the_fastest_layout_that_is_tight(found: Plan) -> None:
+    (worth,) = (each for each in worths(found) if each.resource == "memory")
+    tight = [point for point in found.frontier if not point.fits]
+    assert worth.seconds == pytest.approx(min(point.seconds for point in tight))
+    assert worth.layout in [point.layout for point in tight]
+    assert 1 < worth.times < 1.2
+
+
+def test_one_card_has_no_link_to_be_faster() -> None:
+    alone = plan(LLAMA_8B, Job(2048, 4), load_cluster("1xb200"), best=1)
+    assert alone.best
+    assert not {"NVLink5", "InfiniBand NDR"} & {each.resource for each in worths(alone)}
+
+
+def test_where_nothing_fits_nothing_is_worth_anything() -> None:
+    assert worths(plan(LLAMA_70B, JOB, load_cluster("8xh100-sxm"), best=1, width="lean")) == ()
