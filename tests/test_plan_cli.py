@@ -27,7 +27,7 @@ EMPTY = f"{SMALL} --tp 8 --pp 3,5"
 TOO_LARGE = "llama-3.1-405b --on 8xh100-sxm --seq 8192 --batch 8 --space lean"
 KEYS = [
     "schema", "version", "model", "job", "cluster", "engine", "space", "objective", "best", "frontier", "baselines",
-    "rejected", "search", "smallest", "tried", "worth", "why", "violations", "assumptions",
+    "rejected", "search", "smallest", "tried", "simulated", "worth", "why", "violations", "assumptions",
 ]  # fmt: skip
 
 
@@ -431,7 +431,7 @@ def test_a_search_that_is_stopped_says_so_and_keeps_the_best(
             raise KeyboardInterrupt
 
     searched = planning._searched
-    monkeypatch.setattr(planning, "_searched", lambda asked, progress: searched(asked, stop))
+    monkeypatch.setattr(planning, "_searched", lambda asked, progress, simulate: searched(asked, stop, simulate))
     code, out, _ = run(capsys, DEMO)
     found = answer(capsys, DEMO)
     search = found["search"]

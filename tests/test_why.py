@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 from models import LLAMA_8B, LLAMA_70B
 from outlay import Job, count, load_cluster, plan
+from outlay.bill import case_of, load
 from outlay.search.plan import Plan
+from outlay.search.retimed import retime
 from outlay.search.why import why
 from outlay.search.worth import worths
+from outlay.simulated import simulated
 
 JOB = Job(8192, 512)
 
@@ -101,3 +104,30 @@ def test_one_card_has_no_link_to_be_faster() -> None:
 
 def test_where_nothing_fits_nothing_is_worth_anything() -> None:
     assert worths(plan(LLAMA_70B, JOB, load_cluster("8xh100-sxm"), best=1, width="lean")) == ()
+
+
+def test_a_plan_is_ranked_again_by_what_the_timeline_of_each_layout_takes() -> None:
+    found = plan(LLAMA_8B, Job(4096, 16), load_cluster("8xh100-sxm"), best=6, pp=(2, 4))
+    again = retime(found)
+    seconds = [each.seconds for each in again.ranking]
+    assert sorted(each.place for each in again.ranking) == [1, 2, 3, 4, 5, 6]
+    assert seconds == sorted(seconds, key=lambda one: one or 0.0)
+    for each in again.ranking:
+        case, _ = case_of(found.model, found.job, found.cluster, each.ranked.layout, found.engine)
+        assert each.seconds == simulated(load(case)).seconds
+        assert each.seconds == pytest.approx(each.ranked.bill.step.seconds, rel=0.02)
+
+
+def test_a_simulated_first_is_proved_where_the_last_of_the_ranking_counts_no_less() -> None:
+    found = plan(LLAMA_8B, Job(4096, 16), load_cluster("8xh100-sxm"), best=6, pp=(2, 4))
+    last = found.best[-1].bill.step.seconds
+    again = retime(found)
+    assert again.proved == ((again.ranking[0].seconds or 0.0) <= last)
+    stopped = replace(found, search=replace(found.search, proved=False))
+    assert not retime(stopped).proved
+
+
+def test_without_a_pipeline_the_count_is_the_simulation() -> None:
+    found = plan(LLAMA_8B, Job(4096, 64), load_cluster("64xh100-sxm"), best=2, pp=(1,))
+    for each in retime(found).ranking:
+        assert each.seconds == pytest.approx(each.ranked.bill.step.seconds, rel=1e-6)

@@ -18,7 +18,15 @@ from .schedule.times import TICK, Times
 from .stage import StageCosts, stage_costs
 from .step.compute import recompute_seconds
 from .step.overlap import exposed_data
-from .step.total import forward_seconds, pass_seconds, slowest_data, slowest_optimizer, slowest_pass
+from .step.total import (
+    forward_seconds,
+    pass_seconds,
+    slowest_data,
+    slowest_optimizer,
+    slowest_pass,
+    slowest_wire,
+    straggler_seconds,
+)
 from .step.traffic import message_seconds
 
 
@@ -70,4 +78,5 @@ def simulated(loaded: Loaded) -> Simulated:
     slowest = slowest_pass(loaded.stages, case)
     data = exposed_data(slowest_data(loaded.stages, case), slowest, case)
     once = case.engine.step_seconds + float(data) + float(slowest_optimizer(loaded.stages, case))
+    once += float(straggler_seconds(case.micro_batches * slowest, case)) + float(slowest_wire(loaded.stages, case))
     return Simulated(line.makespan * TICK + once, line.bubble_share, line)

@@ -12,6 +12,7 @@ ON = Flag("on", ("--on",), "64xh100-sxm, or 8xp5.48xlarge; 8..512xh100-sxm with 
 SEARCH = (
     Flag("space", ("--space",), "how much is searched: lean, middle or wide; default: wide"),
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
+    Flag("simulate", ("--simulate",), "run the layouts of the answer pass by pass, and rank them again", switch=True),
     Flag("why", ("--why",), "why the best is not one with these values: tp=4,pp=8"),
     Flag("objective", ("--objective",), "time: the fastest here; accelerators: the fewest of --on 8..512xh100-sxm"),
 )

@@ -6,6 +6,7 @@ from ..cluster.accelerator import Cluster
 from ..search.fewest import Tried, fewest
 from ..search.plan import Plan, Progress
 from ..search.plan import plan as search
+from ..search.retimed import retime
 from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
@@ -24,7 +25,7 @@ def plan(given: Given) -> int:
     asked = read_search(given)
     sys.stderr.write(announcement(asked.combinations))
     waiting = Waiting(sys.stderr.write) if sys.stderr.isatty() else None
-    answer = _searched(asked, waiting)
+    answer = _searched(asked, waiting, given.on("simulate"))
     if waiting:
         waiting.close()
     tell(given, lambda: plan_record(answer), lambda style: plan_lines(answer, style))
@@ -32,7 +33,7 @@ def plan(given: Given) -> int:
     return 0 if found.best or (found.smallest and says_yes(found.smallest.bill)) else 1
 
 
-def _searched(asked: Searched, progress: Progress | None) -> Answer:
+def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Answer:
     """One cluster's plan, or that of the smallest cluster that does it, and where none does, of the last tried; with
     what more of each resource is worth, and what becomes of the values that were asked about."""
     tried: tuple[Tried, ...] = ()
@@ -51,7 +52,8 @@ def _searched(asked: Searched, progress: Progress | None) -> Answer:
         )
         found, tried = several.plan, several.tried
     reason = why(found, asked.width, asked.why) if asked.why else None
-    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason)
+    again = retime(found) if simulate else None
+    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again)
 
 
 def _of_one(asked: Searched, cluster: Cluster, progress: Progress | None) -> Plan:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..search.fewest import Tried
 from ..search.plan import Plan, Ranked
+from ..search.retimed import Simulation
 from ..search.why import Reason
 from ..search.worth import Worth
 from ..undivided import parameters
@@ -12,7 +13,7 @@ from .layouts import layout_flags, mesh
 from .parts import memory_part
 from .plan_frontier import frontier_part
 from .plan_parts import baseline_part, best_part, rejected_part, space_part, tried_part
-from .plan_why import asked_part, why_part, worth_part
+from .plan_why import asked_part, simulated_part, why_part, worth_part
 from .terminal import assumed_lines, closing_lines, loud_notes, model_words, subject_lines
 from .text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short, wrapped
 from .whole_run import run_text
@@ -29,6 +30,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     worths: tuple[Worth, ...] = ()
     why: Reason | None = None  # of the values that were asked about
+    simulation: Simulation | None = None  # of the ranking
 
 
 def plan_lines(answer: Answer, style: Style) -> list[str]:
@@ -137,6 +139,7 @@ def _middle(answer: Answer, style: Style) -> list[str]:
     lines: list[str] = []
     if found.best:
         lines += ["", *best_part(found, style)]
+        lines += ["", *simulated_part(found, answer.simulation, style)] if answer.simulation else []
     elif found.smallest:
         lines += ["", *subject_lines(found.smallest.bill, style), "", *memory_part(found.smallest.bill, style)]
     lines += ["", *baseline_part(found, style)] if found.search.legal else []

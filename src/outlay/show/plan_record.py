@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from ..search.empty import Emptied
 from ..search.plan import Baseline, FrontierPoint, Plan, Ranked
+from ..search.retimed import Simulation
 from ..search.why import Reason
 from ..search.worth import Worth
 from ..undivided import parameters
@@ -28,6 +29,7 @@ def plan_record(answer: Answer) -> Record:
         "search": plain(found.search),
         "smallest": ranked(found.smallest) if found.smallest else None,
         "tried": plain(answer.tried),
+        "simulated": _simulation(answer.simulation) if answer.simulation else None,
         "worth": [_worth(each) for each in answer.worths],
         "why": _why(answer.why) if answer.why else None,
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
@@ -45,6 +47,11 @@ def _worth(each: Worth) -> Record:
     return {name: plain(getattr(each, name)) for name in names} | {
         "layout": plain(each.layout) if each.layout else None
     }
+
+
+def _simulation(of: Simulation) -> Record:
+    ranking = [{"place": each.place, "seconds": each.seconds} for each in of.ranking]
+    return {"ranking": ranking, "proved": of.proved}
 
 
 def _why(reason: Reason) -> Record:

@@ -6,12 +6,13 @@ from ..bill import Bill
 from ..layout.complete import flag
 from ..quantities import GIB
 from ..search.plan import Plan, Ranked
+from ..search.retimed import Simulation
 from ..search.why import Reason
 from ..search.worth import Worth
 from .compare import differences
 from .labels import label
 from .layouts import layout_flags, mesh, mesh_words
-from .text import Style, block, counted, duration, figure, gib, percent, wrapped
+from .text import Style, block, counted, duration, figure, gib, percent, table, wrapped
 
 MOST_ITEMS, LEAST_SHARE = 3, 0.1  # items of a difference in words; smaller ones are left out
 
@@ -96,3 +97,27 @@ def _gain(each: Worth) -> str:
     if each.times == 2:
         return f"{1 + each.gain:.2f} x the tokens a second"
     return f"{percent(each.gain)} faster" if each.gain > 0 else "nothing"
+
+
+def simulated_part(found: Plan, simulation: Simulation, style: Style) -> list[str]:
+    """The ranking by simulated time: the place each layout had, and both times."""
+    if not simulation.ranking:
+        return []
+    first = simulation.ranking[0]
+    if first.seconds is None:
+        return block("SIMULATED", "the order of none of them takes its numbers", style)
+    head = f"pass by pass, {first.place} is the first: {layout_flags(first.ranked.layout, found.model, found.engine)}"
+    sure = "what is left out counts more than that" if simulation.proved else "what is left out may be faster"
+    rows = [
+        (
+            str(each.place),
+            figure(each.ranked.bill.step.seconds, 4),
+            figure(each.seconds, 4) if each.seconds else "-",
+            f"{each.seconds / first.seconds:.3f}" if each.seconds else "-",
+        )
+        for each in simulation.ranking
+    ]
+    return [
+        *block("SIMULATED", f"{head}; {sure}", style),
+        *table(("#", "counted s", "simulated s", "x"), rows, style, "r"),
+    ]

@@ -258,6 +258,7 @@ def plan_schema() -> Schema:
         "search": record_of(dict.fromkeys(counts, WHOLE) | measured),
         "smallest": {"type": ["object", "null"], "description": "where nothing fits: the layout that needs least"},
         "tried": list_of(record_of(tried)),
+        "simulated": {"type": ["object", "null"], "description": "the places of `best` by simulated time"},
         "worth": list_of(record_of(worth)),
         "why": {"type": ["object", "null"], "description": "of the values of --why: what becomes of them"},
         "violations": list_of(record_of(VIOLATION)),

@@ -69,6 +69,11 @@ def slowest_optimizer(stages: Stages, case: Case) -> Seconds:
     return maximum(each(optimizer_seconds, stages, case))
 
 
+def slowest_wire(stages: Stages, case: Case) -> Seconds:
+    """The most that a stage's data-parallel exchange takes from the memory that its kernels use."""
+    return maximum(each(wire_seconds, stages, case))
+
+
 def straggler_seconds(work: Seconds, case: Case) -> Seconds:
     """What a step waits longer for its slowest rank: a share of the work for each doubling of nodes of eight."""
     return case.engine.straggler_share * case.cluster.doublings * work
@@ -89,7 +94,7 @@ def step_seconds(stages: Stages, whole: StageCosts, case: Case) -> Seconds:
         sends=message * case.schedule.hops(case.layout.pp, case.layout.vpp, case.micro_batches),
         overhead=case.engine.step_seconds,
         data=exposed_data(slowest_data(stages, case), slowest, case),
-        wire=maximum(each(wire_seconds, stages, case)),
+        wire=slowest_wire(stages, case),
         optimizer=slowest_optimizer(stages, case),
     )
 
