@@ -93,6 +93,11 @@ RECOMPUTED = (
 )
 
 
+def _count() -> tuple[Flag, ...]:
+    about = "the changes that would make the step shortest, each with its effect"
+    return (Flag("advise", ("--advise",), about, switch=True), *question_flags())
+
+
 def _none() -> tuple[Flag, ...]:
     return ()
 
@@ -148,7 +153,7 @@ COMMANDS = (
         "The whole bill of one layout; several clusters in --on make a scaling table.",
         "counting",
         (MODEL,),
-        question_flags,
+        _count,
     ),
     Command(
         "memory",

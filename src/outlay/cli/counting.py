@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def count(given: Given) -> int:
     """The whole bill, or a scaling table."""
     from ..search.advice import advise
+    from ..search.faster import faster
     from ..show.record import record, table
     from ..show.terminal import bill_lines, scaling_lines
 
@@ -25,7 +26,7 @@ def count(given: Given) -> int:
         tell(given, lambda: table(bills), lambda style: scaling_lines(bills, style))
         return 0 if any(says_yes(bill) for bill in bills) else 1
     (bill,) = bills
-    advice = advise(bill)
+    advice = advise(bill) or (faster(bill) if given.on("advise") else ())
     tell(given, lambda: record(bill, advice), lambda style: bill_lines(bill, style, advice))
     return 0 if says_yes(bill) else 1
 

@@ -40,7 +40,7 @@ class Advice:
     tokens_per_second_per_device: float
 
 
-def _freely(**fields: Any) -> dict[str, Any]:
+def freely(**fields: Any) -> dict[str, Any]:
     """Fields of a layout, and those that follow from others let go."""
     return {"dp_shard": AUTO, "sp": AUTO, "split": AUTO, "recompute_layers": AUTO, **fields}
 
@@ -62,9 +62,9 @@ def changes(bill: Bill) -> Iterator[Change]:
     for stage in (stage for stage in engine.zero_stages if stage > at.zero):
         yield Change(f"shard with ZeRO-{stage}", f"--zero {stage}", {"zero": stage}, {}, kind="zero")
     for tp in _doubled(at.tp, min(bill.cluster.inside.size, bill.cluster.ranks, 8)):
-        yield Change("cut matrices further", f"--tp {tp}", _freely(tp=tp), {}, kind="degrees")
+        yield Change("cut matrices further", f"--tp {tp}", freely(tp=tp), {}, kind="degrees")
     for pp in _doubled(at.pp, min(bill.cluster.ranks, bill.model.layers)):
-        yield Change("more pipeline stages", f"--pp {pp}", _freely(pp=pp, schedule=AUTO), {}, kind="degrees")
+        yield Change("more pipeline stages", f"--pp {pp}", freely(pp=pp, schedule=AUTO), {}, kind="degrees")
     if at.offload_optimizer < 1:
         fields = {"offload_optimizer": 1.0}
         yield Change("the optimizer in host memory", "--offload-optimizer 1", fields, {}, kind="offload")
@@ -74,7 +74,7 @@ def changes(bill: Bill) -> Iterator[Change]:
     for times in GROWTH:
         ranks = times * bill.cluster.ranks
         name = f"{ranks}x{bill.cluster.accelerator.name}"
-        yield Change(f"{ranks:,} accelerators", f"--on {name}", _freely(), {}, times, "cluster")
+        yield Change(f"{ranks:,} accelerators", f"--on {name}", freely(), {}, times, "cluster")
 
 
 def grown(cluster: Cluster, times: int) -> Cluster:
@@ -112,7 +112,7 @@ def advise(bill: Bill) -> tuple[Advice, ...]:
     whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]
     fitting = [way for way in whole if _fits(way[1])] or _pairs(bill, whole)
     adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and _fits(after)]
-    return tuple(_advice(*way) for way in (*_best(fitting)[: MOST - 1], *_best(adapted)[:1]))
+    return tuple(advice_of(*way) for way in (*_best(fitting)[: MOST - 1], *_best(adapted)[:1]))
 
 
 def _fits(bill: Bill) -> bool:
@@ -136,7 +136,8 @@ def _best(found: list[Way]) -> list[Way]:
     return list(first.values())
 
 
-def _advice(made: tuple[Change, ...], after: Bill) -> Advice:
+def advice_of(made: tuple[Change, ...], after: Bill) -> Advice:
+    """Some changes and what they lead to, in words."""
     return Advice(
         ", ".join(change.words for change in made),
         " ".join(change.flag for change in made),

@@ -1,0 +1,88 @@
+"""What to change where a layout fits: the single changes that make it fastest, and those that help together."""
+
+from collections.abc import Iterator
+
+from ..bill import Bill
+from ..job import AUTO
+from ..layout.degrees import divisors
+from .advice import MOST, Advice, Change, advice_of, changed, freely
+
+LEAST = 0.002  # share of the step that a change has to save
+
+
+def faster_changes(bill: Bill) -> Iterator[Change]:
+    """Single changes of a layout that can make it faster."""
+    yield from _of_degrees(bill)
+    yield from _of_options(bill)
+
+
+def _of_degrees(bill: Bill) -> Iterator[Change]:
+    at, cards = bill.layout, bill.cluster.ranks
+    for mbs in (2 * at.micro_batch, at.micro_batch // 2):
+        if mbs:
+            yield Change("another micro-batch", f"--mbs {mbs}", {"micro_batch": mbs}, {}, kind="micro_batch")
+    for name, most in (("tp", bill.cluster.inside.size), ("pp", bill.model.layers), ("cp", cards)):
+        for value in (2 * getattr(at, name), getattr(at, name) // 2):
+            if 1 <= value <= min(most, cards) and (name != "cp" or value < at.cp):
+                fields = freely(**{name: value}, **({"schedule": AUTO} if name == "pp" else {}))
+                yield Change(f"another {name}", f"--{name} {value}", fields, {}, kind="degrees")
+    if at.pp > 1:
+        chunks = [count for count in divisors(bill.model.layers // at.pp) if count != at.vpp] if at.pp else []
+        for vpp in chunks[:6]:
+            fields = freely(vpp=vpp, schedule=AUTO)
+            yield Change("other chunks a rank", f"--vpp {vpp}", fields, {}, kind="chunks")
+
+
+def _of_options(bill: Bill) -> Iterator[Change]:
+    at, engine = bill.layout, bill.engine
+    for stage in engine.zero_stages:
+        if stage != at.zero:
+            yield Change(f"ZeRO-{stage}", f"--zero {stage}", {"zero": stage}, {}, kind="zero")
+    for how in engine.recomputes:
+        if how not in (at.recompute, "full") and at.recompute != "none":
+            fields = {"recompute": how, "recompute_modules": AUTO, "recompute_layers": AUTO}
+            yield Change("recompute less", f"--recompute {how}", fields, {}, kind="recompute")
+    layers = at.recompute_layers if at.recompute == "full" else 0
+    if isinstance(layers, int) and layers > 1:
+        half = {"recompute_layers": layers // 2}
+        yield Change("recompute half", f"--recompute-layers {layers // 2}", half, {}, kind="recompute")
+    for name, able in (("overlap_tp", at.tp > 1), ("overlap_dp", at.replicas > 1), ("sp", at.tp > 1)):
+        if able and not getattr(at, name):
+            yield Change(name.replace("_", " "), f"--{name.replace('_', '-')}", {name: True}, {}, kind=name)
+    if at.offload_optimizer:
+        yield Change("no offload", "--offload-optimizer 0", {"offload_optimizer": 0.0}, {}, kind="offload")
+
+
+def faster(bill: Bill) -> tuple[Advice, ...]:
+    """The three most useful single changes, of a kind each, and those of every kind that help one on top of another.
+
+    Each fits for sure and saves time. None where the layout does not fit or is not legal, or nothing is faster.
+    """
+    if bill.memory.verdict != "fits" or bill.violations:
+        return ()
+    tried = [(change, after) for change in faster_changes(bill) if (after := _better(bill, (change,))) is not None]
+    first: dict[str, tuple[Change, Bill]] = {}
+    for change, after in sorted(tried, key=lambda way: way[1].step.seconds):
+        first.setdefault(change.kind, (change, after))
+    found = [advice_of((change,), after) for change, after in list(first.values())[:MOST]]
+    made, after = _together(bill, [change for change, _ in first.values()])
+    return tuple([*found, advice_of(made, after)] if len(made) > 1 else found)
+
+
+def _together(bill: Bill, every: list[Change]) -> tuple[tuple[Change, ...], Bill]:
+    """Changes one on top of another, the most useful first; one that helps no more is left out."""
+    made: tuple[Change, ...] = ()
+    now = bill
+    for change in every:
+        after = _better(bill, (*made, change))
+        if after and after.step.seconds < (1 - LEAST) * now.step.seconds:
+            made, now = (*made, change), after
+    return made, now
+
+
+def _better(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
+    """The bill after some changes, where it fits and is faster."""
+    after = changed(bill, made)
+    if after is None or after.memory.verdict != "fits":
+        return None
+    return after if after.step.seconds < (1 - LEAST) * bill.step.seconds else None
