@@ -280,7 +280,7 @@ def test_a_narrower_space_is_never_faster(capsys: pytest.CaptureFixture[str]) ->
         ("--offload-optimizer 1.5", "PLN003"),
         ("--offload-optimizer 0..1", "PLN003"),
         ("--space huge", "PLN003"),
-        ("--objective money", "PLN003"),
+        ("--objective glory", "PLN003"),
         ("--best 0", "UNI003"),
         ("--tp ,", "PLN002"),
         ("--pp 9..4", "PLN004"),

@@ -14,7 +14,12 @@ SEARCH = (
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
     Flag("simulate", ("--simulate",), "run the layouts of the answer pass by pass, and rank them again", switch=True),
     Flag("why", ("--why",), "why the best is not one with these values: tp=4,pp=8"),
-    Flag("objective", ("--objective",), "time: the fastest here; accelerators: the fewest of --on 8..512xh100-sxm"),
+    Flag(
+        "objective",
+        ("--objective",),
+        "time: the fastest here; accelerators: the fewest of --on 8..512xh100-sxm; tokens, money: the cluster of "
+        "several that trains most tokens a second, or for a dollar; sequence: the longest that fits, --seq aside",
+    ),
 )
 NARROW = (
     Flag("tp", ("--tp",), "tensor parallel" + LIST, group="narrow"),

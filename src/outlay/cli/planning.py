@@ -1,12 +1,12 @@
 """outlay plan: the best layouts of a space, or the fewest accelerators that do the job."""
 
 import sys
+from typing import Any
 
-from ..cluster.accelerator import Cluster
-from ..search.fewest import Tried, fewest
-from ..search.plan import Plan, Progress
+from ..search.plan import Progress
 from ..search.plan import plan as search
 from ..search.retimed import retime
+from ..search.several import Several, Tried, best_of, fewest, longest
 from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
@@ -38,32 +38,25 @@ def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Ans
     what more of each resource is worth, and what becomes of the values that were asked about."""
     tried: tuple[Tried, ...] = ()
     if asked.objective == "time":
-        found = _of_one(asked, asked.clusters[0], progress)
+        found = search(asked.model, asked.job, asked.clusters[0], asked.engine, **_how(asked, progress))
     else:
-        several = fewest(
-            asked.model,
-            asked.job,
-            asked.clusters,
-            asked.engine,
-            width=asked.width,
-            best=asked.most,
-            progress=progress,
-            **asked.narrowed,
-        )
+        several = _several(asked, progress)
         found, tried = several.plan, several.tried
     reason = why(found, asked.width, asked.why) if asked.why else None
     again = retime(found) if simulate else None
     return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again)
 
 
-def _of_one(asked: Searched, cluster: Cluster, progress: Progress | None) -> Plan:
-    return search(
-        asked.model,
-        asked.job,
-        cluster,
-        asked.engine,
-        width=asked.width,
-        best=asked.most,
-        progress=progress,
-        **asked.narrowed,
-    )
+def _several(asked: Searched, progress: Progress | None) -> Several:
+    """What takes several searches."""
+    if asked.objective == "sequence":
+        return longest(asked.model, asked.job, asked.clusters[0], asked.engine, **_how(asked, progress))
+    question = asked.model, asked.job, asked.clusters, asked.engine
+    if asked.objective == "accelerators":
+        return fewest(*question, **_how(asked, progress))
+    return best_of(*question, by="money" if asked.objective == "money" else "tokens", **_how(asked, progress))
+
+
+def _how(asked: Searched, progress: Progress | None) -> dict[str, Any]:
+    """How wide to search, and what to keep."""
+    return {"width": asked.width, "best": asked.most, "progress": progress, **asked.narrowed}

@@ -14,6 +14,7 @@ from ..job import AUTO, Job
 from ..model.model import Model
 from ..search.narrow import narrow
 from ..search.plan import asked
+from ..search.several import unpriced
 from ..search.space import DEGREES, Space, Width, declare
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
@@ -22,7 +23,8 @@ from .question import read_clusters, read_task
 from .storing import with_site
 from .values import Faults, count
 
-OBJECTIVES = ("time", "accelerators")
+OBJECTIVES = ("time", "accelerators", "money", "tokens", "sequence")
+SEVERAL = ("accelerators", "money", "tokens")  # what compares clusters
 RANGE = re.compile(r"\s*(\d{1,8})\s*\.\.\s*(\d{1,8})\s*[xX]\s*(\S+)\s*")
 MOST_CLUSTERS, MOST_BEST, MOST_CELLS = 1_000, 1_000, 20_000_000
 BEST = "20"
@@ -100,20 +102,20 @@ def _one_batch(job: Job, clusters: tuple[Cluster, ...]) -> tuple[Job, tuple[str,
 
 
 def _clusters(on: Any, base: Any, objective: str, faults: Faults) -> tuple[Cluster, ...]:
-    """The clusters to search: one for time; several, smallest first, for the fewest accelerators."""
+    """The clusters to search, smallest first: one for time or a sequence, several for what compares clusters."""
     match = RANGE.fullmatch(str(on or ""))
     found = _range(int(match[1]), int(match[2]), match[3], faults) if match else read_clusters(on, base, faults)
     found = tuple(sorted(found, key=lambda each: each.ranks))
-    if objective == "accelerators" and len(found) == 1 and not match:
-        what, rule = "the fewest accelerators of one cluster", "--objective accelerators takes a range of clusters"
+    if objective in SEVERAL and len(found) == 1 and not match:
+        what, rule = f"--objective {objective} of one cluster", f"--objective {objective} compares several clusters"
         name = found[0].name.partition("x")[2]
         faults.add(Fault("PLN007", what, rule, quoted(on or found[0].name), f"--on 8..512x{name}"))
-    elif objective == "time" and (len(found) > 1 or match):
-        what, rule = "several clusters for one plan", "the fastest layout is sought on one cluster"
-        fix = (
-            f"--objective accelerators for the fewest that do it, or --on {found[-1].name if found else '64xh100-sxm'}"
-        )
+    elif objective not in SEVERAL and (len(found) > 1 or match):
+        what, rule = "several clusters for one plan", f"--objective {objective} is of one cluster"
+        fix = f"--objective accelerators, money or tokens, or --on {found[-1].name if found else '64xh100-sxm'}"
         faults.add(Fault("PLN007", what, rule, quoted(on), fix))
+    if objective == "money" and not faults.found:
+        faults.attempt(unpriced, found)
     return found
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..search.fewest import Tried
 from ..search.plan import Plan, Ranked
 from ..search.retimed import Simulation
+from ..search.several import STEP, Tried
 from ..search.why import Reason
 from ..search.worth import Worth
 from ..undivided import parameters
@@ -38,7 +38,7 @@ def plan_lines(answer: Answer, style: Style) -> list[str]:
     found = answer.plan
     loud = loud_notes((*answer.notes, *found.assumptions), style)
     front = _front(answer, style)
-    tried = ["", *tried_part(answer.tried, style)] if answer.tried else []
+    tried = ["", *tried_part(answer.tried, answer.objective, style)] if answer.tried else []
     asked = asked_part(found, answer.why, style) if answer.why else []
     return [*front, *asked, *loud, *tried, *_middle(answer, style), *_end(answer, style)]
 
@@ -55,13 +55,26 @@ def _front(answer: Answer, style: Style) -> list[str]:
 
 
 def _fewest_line(answer: Answer, style: Style) -> list[str]:
-    if answer.objective != "accelerators":
+    """What several searches answer: a cluster, or a sequence length."""
+    cluster = answer.plan.cluster
+    this = f"{cluster.name} ({counted(cluster.ranks, 'card')})"
+    tried = [each for each in answer.tried if each.tokens_per_second]
+    rest = f", of {counted(len(tried), 'cluster')} that hold it"
+    chosen = next((each for each in tried if each.name == cluster.name), None)
+    if answer.objective == "accelerators":
+        below = [each for each in answer.tried if each.ranks < cluster.ranks]
+        before = f"; none of {counted(len(below), 'smaller cluster')} that were tried holds it" if below else ""
+        said = ("FEWEST", f"{this}{before}")
+    elif answer.objective == "sequence":
+        length = f"{answer.plan.job.sequence_length:,} tokens"
+        said = ("LONGEST", f"{length} a sequence fit on {this}; {STEP:,} more do not")
+    elif answer.objective == "money" and chosen and chosen.dollars_per_million_tokens:
+        said = ("CHEAPEST", f"{this}: {chosen.dollars_per_million_tokens:.3f} USD a million tokens{rest}")
+    elif answer.objective == "tokens" and chosen and chosen.tokens_per_second:
+        said = ("MOST", f"{this}: {short(chosen.tokens_per_second * 86_400)} tokens a day{rest}")
+    else:
         return []
-    ranks = answer.plan.cluster.ranks
-    below = [each for each in answer.tried if each.ranks < ranks]
-    before = f"; none of {counted(len(below), 'smaller cluster')} that were tried holds it" if below else ""
-    text = f"{answer.plan.cluster.name} ({counted(ranks, 'card')}){before}"
-    return block("FEWEST", text, style, f"1;{GOOD}")
+    return block(*said, style, f"1;{GOOD}")
 
 
 def best_lines(found: Plan, style: Style) -> list[str]:

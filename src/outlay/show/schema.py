@@ -232,7 +232,8 @@ def plan_schema() -> Schema:
     counts = ("space", "illegal", "duplicates", "legal", "pruned", "counted", "did_not_fit")
     measured = {"seconds": NUMBER, "layouts_per_second": NUMBER, "proved": YES_NO, "gap": MAYBE}
     point = {"peak_bytes": NUMBER, "seconds": NUMBER, "fits": YES_NO, "layout": layout}
-    tried = {"ranks": WHOLE, "verdict": TEXT, "legal": WHOLE}
+    tried: Schema = {"name": TEXT, "ranks": WHOLE, "sequence_length": WHOLE, "verdict": TEXT, "legal": WHOLE}
+    tried |= {"tokens_per_second": MAYBE, "dollars_per_million_tokens": MAYBE}
     gains = dict.fromkeys(("times", "seconds", "tokens_per_second", "gain"), NUMBER)
     worth = {"resource": TEXT, **gains, "layout": layout}
     model = record_of(
@@ -250,7 +251,7 @@ def plan_schema() -> Schema:
         "cluster": whole,
         "engine": TEXT,
         "space": {"type": "object", "description": "its width, and the values of every field"},
-        "objective": {"enum": ["time", "accelerators"]},
+        "objective": {"enum": ["time", "accelerators", "money", "tokens", "sequence"]},
         "best": list_of(ranked),
         "frontier": list_of(record_of(point)),
         "baselines": list_of(record_of({"name": TEXT, "layout": layout, "bill": bill})),
