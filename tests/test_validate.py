@@ -631,7 +631,7 @@ def test_one_source_may_run_two_engines(tmp_path: Path) -> None:
     maxtext = {"source": GROK["source"], "model": "Maxtext Llama3 70b"}
 
     assert source_of(GROK).engine == "megatron-0.15"
-    assert source_of(maxtext).engine == "maxtext"
+    assert source_of(maxtext).engine == "maxtext-gpu"
 
 
 def test_a_gpt_that_is_called_by_its_size_alone_is_not_the_catalogues(row_of: Callable[..., Row]) -> None:

@@ -206,7 +206,7 @@ def step_of(loaded: Loaded, timed: Timed) -> Step:
     seconds = float(total(timed.step))
     tokens = case.job.global_batch * case.job.sequence_length * case.job.useful_share / seconds
     forward = sequence_flops(case.model, case.job) * case.job.global_batch
-    works = layer_flops(case.model, case.job, case.layout.recompute_modules)
+    works = layer_flops(case.model, case.job, case.layout.recompute_modules, case.engine.drops_unread)
     again = recomputed_flops(*works, _recomputed(loaded), case.layout)
     again_step = float(again) * case.job.global_batch
     flops = forward + backward_flops(case.model, case.job) * case.job.global_batch

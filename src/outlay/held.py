@@ -138,6 +138,11 @@ def held_forward(held: Held) -> Seconds:
     return held.layers * held.costs.forward
 
 
+def held_again(held: Held) -> Seconds:
+    """Kernels of the forward pass as full recompute runs it again."""
+    return held.layers * held.costs.whole_again
+
+
 def held_modules(held: Held) -> Seconds:
     """Kernels of the modules that selective recompute runs again."""
     return held.layers * held.costs.modules_forward

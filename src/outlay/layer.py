@@ -24,6 +24,7 @@ from .model.modules import Checkpoint, checkpoints
 from .model.moves import Move
 from .model.operations import Attention, Linear, Pointwise, Row, Sizes
 from .model.quantised import Quantised
+from .model.reads import only_added
 from .model.trained import differentiated, trained_rows
 from .model.weights import Shapes, distinct_shapes
 from .quantities import Bytes, Flag, Params, Seconds
@@ -34,6 +35,7 @@ from .sums import (
     largest_freed,
     split_moves,
     sum_backward_workspace,
+    sum_forward,
     sum_freed,
     sum_frozen,
     sum_kept,
@@ -91,6 +93,7 @@ class LayerCosts:
     dequantised: Bytes  # the largest frozen matrix that is dequantised before each use
     differentiated: Flag  # whether a backward pass runs through it
     forward: Seconds
+    whole_again: Seconds  # the same as full recompute runs it again
     modules_forward: Seconds  # the part that selective recompute runs again
     input_gradient: Seconds
     weight_gradient: Seconds
@@ -173,9 +176,11 @@ def layer_costs(
     recipe: Recipe,
     recomputed: tuple[Checkpoint, ...] = (),
     by_block: bool = False,
+    unread: tuple[Row, ...] = (),
 ) -> LayerCosts:
     """Every field is a sum over rows. `recomputed`: what runs again under selective recompute. `by_block`: the layer's
-    gradients of weights are made whole, beside what it still keeps."""
+    gradients of weights are made whole, beside what it still keeps. `unread`: what full recompute does not run again.
+    """
     work, moves = split_moves(all_rows)
     again, moved_again = split_moves(row for one in recomputed for row in (*one.work, *one.moves))
     back = passed_back(work)
@@ -187,6 +192,7 @@ def layer_costs(
     spared = sum_spared(linears, here, *wider)
     kept = sum_kept(back, here) - spared
     sent = {axis: _exchange(moves[axis], moved_again[axis], here, cluster) for axis in AXES}
+    forward = layer_forward(work, sent["tp"].forward, here, speed)
     return LayerCosts(
         name=name,
         dense_parameters=sum_parameters(tuple(row for row in dense if row.trained), here),
@@ -201,7 +207,8 @@ def layer_costs(
         backward=most_standing(back, here) - kept if by_block else sum_backward_workspace(back, here),
         dequantised=largest_dequantised(packed, here),
         differentiated=len(back) > 0,
-        forward=layer_forward(work, sent["tp"].forward, here, speed),
+        forward=forward,
+        whole_again=forward - sum_forward(unread, here, speed) if unread else forward,
         modules_forward=again_forward(again, work, sent["tp"].forward, here, speed),
         input_gradient=layer_input_gradient(back, sent["tp"].backward, here, speed) if back else 0,
         weight_gradient=sum_weight_gradient(back, here, speed),
@@ -245,9 +252,12 @@ def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine
     found = inventory(model, job, kernels)
     again = [*(checkpoints(found[block.name], layout.recompute_modules, kernels) for block in model.blocks), (), ()]
     walked = [
-        layer_costs(name, them, here, speed, cluster, recipe, recomputed, engine.scatters_blocks and name not in ENDS)
+        layer_costs(
+            name, them, here, speed, cluster, recipe, recomputed, engine.scatters_blocks and name not in ENDS,
+            only_added(them) if engine.drops_unread else (),
+        )
         for (name, them), here, recomputed in zip(found.items(), heres, again, strict=True)
-    ]
+    ]  # fmt: skip
     matrices = zip(map(with_gradients, found.values()), heres, strict=True) if engine.dummy_gradients else ()
     return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1], distinct_shapes(tuple(found), matrices))
 

@@ -11,6 +11,7 @@ from .formula import each, kept, maximum, total
 from .held import (
     Held,
     HeldShapes,
+    held_again,
     held_backward,
     held_block,
     held_context_again,
@@ -193,6 +194,11 @@ class StageCosts:
     def forward(self) -> Seconds:
         """Kernels of the layers, forward."""
         return total(each(held_forward, self.layers))
+
+    @cached_property
+    def whole_again(self) -> Seconds:
+        """Kernels of the layers as full recompute runs them again."""
+        return total(each(held_again, self.layers))
 
     @cached_property
     def modules_forward(self) -> Seconds:

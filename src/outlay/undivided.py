@@ -16,6 +16,7 @@ from .model.blocks import embedding_rows, head_rows, rows
 from .model.model import Block, Model
 from .model.modules import checkpoints
 from .model.operations import Attention, Linear, Row, Sizes
+from .model.reads import only_added
 from .sums import split_moves, sum_flops, sum_flops_back, sum_parameters
 
 
@@ -171,15 +172,17 @@ def backward_flops(model: Model, job: Job) -> float:
     return sum(count * float(sum_flops_back(passed_back(work), here)) for count, work, here in _sections(model, alike))
 
 
-def layer_flops(model: Model, job: Job, modules: tuple[str, ...]) -> tuple[float, float]:
+def layer_flops(model: Model, job: Job, modules: tuple[str, ...], drops_unread: bool = False) -> tuple[float, float]:
     """FLOPs of one sequence's forward pass through all layers, and of some modules of them.
 
-    Layers that no backward pass runs through are left out: they are never computed again.
+    Layers that no backward pass runs through are left out: they are never computed again; with `drops_unread` the
+    matrix too whose output nothing reads but the sum of the stream.
     """
     layers = again = 0.0
     sections = list(_sections(model, replace(job, **ALIKE)))
     for count, work, here in sections[: len(model.blocks)]:
         found = checkpoints(work, modules, kernel_set("transformer_engine"))
-        layers += count * float(sum_flops(passed_back(work), here))
+        unread = only_added(work) if drops_unread else ()
+        layers += count * float(sum_flops(passed_back(work), here) - sum_flops(passed_back(unread), here))
         again += count * sum(float(sum_flops(one.work, here)) for one in found)
     return layers, again

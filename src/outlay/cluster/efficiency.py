@@ -35,6 +35,8 @@ class Rates:
     cast_bytes: PlainBytes = 0  # moved to quantise a value
     cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
     fill: float = 0  # blocks of attention with which half of the device is busy
+    narrow: float = 0  # width that a score of attention costs besides its products, forward
+    narrow_back: float = 0  # the same of the backward pass
     accumulated: PlainBytes = 0  # moved for a value of a weight's gradient: read, added to, written
     grouped_rows: float = 0  # rows an expert with which a grouped multiply reaches half its rate
     grouped_rows_back: float = 0  # the same of the weights' gradient
@@ -101,6 +103,18 @@ def attention_time(work: Flops, moved: Bytes, rate: FlopRate, blocks: Count, her
     """
     idle: Share = divide(here.fill, blocks)
     return work / rate * (1 + idle) + moved / here.memory + here.launch
+
+
+WIDE = 128  # values of a head that the rates of attention were measured with
+
+
+def narrow_share(width: Count, more: Count) -> Share:
+    """Time of a fused core a multiply-add, over that of heads 128 wide: (1 + m / d) / (1 + m / 128).
+
+    A score takes its softmax whatever the width d of its head, as long as the products of m values. Heads wider than
+    128 are taken alike. Source: cuDNN by the width of heads, FlashAttention-3, arXiv:2407.08608, figures 5 and 6.
+    """
+    return (1 + more / width) / (1 + more / WIDE)
 
 
 def scan_time(work: Flops, moved: Bytes, here: Rates) -> Seconds:

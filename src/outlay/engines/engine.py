@@ -33,6 +33,8 @@ class KernelSet:
     residual: Kernel
     gated_norm: Kernel  # of what a delta rule gives, times its gate
     permute: Kernel  # routed tokens into the order of their experts, and back
+    clamp: Kernel  # of gate and up, before an activation that does not clamp itself
+    expert_bias: Kernel  # added to what experts give, each times its weight, where no multiply adds it
     loss: Kernel  # cross entropy, over the logits of this rank
     loss_workspace: PlainBytes  # a logit, at the moment of the loss, beyond what is kept
     cut_loss_workspace: PlainBytes  # the same where tensor parallelism cuts the vocabulary
@@ -55,15 +57,25 @@ class KernelSet:
     router_keeps_choice: PlainBytes  # a token and chosen expert
     elementwise: float  # time of memory-bound kernels over their bytes at full rate
     misaligned_core: float  # time of the core where a head is not a multiple of 8 values wide, over that of one that is
+    narrow_heads: tuple[tuple[str, float, float], ...]  # width that a score costs besides its products, by the same
     ring_attention: float  # time of the core in the pieces of a ring, over that of the core in one
     ring_output: Kernel  # what corrects a value of its output, for each piece of the ring
     source: str
 
     def attention_on(self, accelerator: str) -> tuple[float, float]:
         """What its own attention core reaches on an accelerator, forward and backward; 0 where it takes the usual."""
-        found = (shares for begin, *shares in self.attention_shares if accelerator.startswith(begin))
-        forward, back = next(found, (0.0, 0.0))
-        return forward, back
+        return _on(self.attention_shares, accelerator)
+
+    def narrow_on(self, accelerator: str) -> tuple[float, float]:
+        """Width that a score costs besides its products on an accelerator; 0 where it was not measured."""
+        return _on(self.narrow_heads, accelerator)
+
+
+def _on(known: tuple[tuple[str, float, float], ...], accelerator: str) -> tuple[float, float]:
+    """The pair of the first begin of a name that fits; else zeros."""
+    found = (pair for begin, *pair in known if accelerator.startswith(begin))
+    forward, back = next(found, (0.0, 0.0))
+    return forward, back
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,7 @@ class Engine:
     recompute: str  # its usual kind
     recomputes: tuple[str, ...]  # the kinds it has
     recompute_modules: tuple[str, ...]  # those that it recomputes under `selective`, the usual first
+    drops_unread: bool  # full recompute leaves out a matrix whose output is only added to the stream
     chunks_loss: bool  # head and loss can run through the tokens part by part
     expert_capacity: tuple[str, ...]  # what it does beyond a capacity of experts: "drop" tokens, "pad" to it
     recompute_part: str  # of a stage's layers under `full`: any, every_nth, or all

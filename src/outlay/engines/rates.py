@@ -12,6 +12,7 @@ def rates(accelerator: Accelerator, how: Precision, kernels: KernelSet, recipe: 
     plain = peak_rate(accelerator, how.number) or half  # a rule refuses a precision that is not there
     wide = plain if how.number == "fp32" else half
     forward, back = kernels.attention_on(accelerator.name)
+    narrow, narrow_back = kernels.narrow_on(accelerator.name)
     share: float = getattr(accelerator, how.share)
     return Rates(
         matmul=plain * (share or accelerator.matmul_share),
@@ -26,6 +27,8 @@ def rates(accelerator: Accelerator, how: Precision, kernels: KernelSet, recipe: 
         cast_bytes=how.cast_bytes,
         cast_seconds=how.cast_seconds,
         fill=kernels.attention_fill * accelerator.multiprocessors,
+        narrow=narrow,
+        narrow_back=narrow_back,
         accumulated=2 * recipe.gradients,
         grouped_rows=kernels.grouped_rows,
         grouped_rows_back=kernels.grouped_rows_back,

@@ -50,7 +50,7 @@ MODULES = {
     module.name: module
     for module in (
         Module("core_attn", ("attention",), ("ring_kv", "swap_heads"), False, "attention"),
-        Module("moe_act", ("expert_activation",), (), True, "experts"),
+        Module("moe_act", ("expert_clamp", "expert_activation"), (), True, "experts"),
         Module("layernorm", ("input_norm", "post_norm"), (), True, "norms apart from matrices", apart=True),
         Module(
             "mla_up_proj", ("q_up", "q", "kv_up", "rotate"), ("gather_q", "gather_latent"), True,

@@ -9,10 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..cluster.efficiency import Rates, attention_time, cast_time, matmul_time, memory_time, small_waste
+from ..cluster.efficiency import (
+    WIDE,
+    Rates,
+    attention_time,
+    cast_time,
+    matmul_time,
+    memory_time,
+    narrow_share,
+    small_waste,
+)
 from ..engines.engine import Kernel
 from ..formula import minimum, where
-from ..quantities import Bytes, Count, FlopRate, Flops, Params, PlainBytes, Real, Seconds, Share
+from ..quantities import Bytes, Count, Flag, FlopRate, Flops, Params, PlainBytes, Real, Seconds, Share
 
 Sizes: TypeAlias = Mapping[str, Real]
 
@@ -124,11 +133,15 @@ class Linear(Row):
         gradient: Bytes = rates.accumulated * here[self.ins] * here[self.outs]
         return here[self.copies] * (here["value"] * inputs + gradient)
 
+    def grouped(self, here: Sizes) -> Flag:
+        """Whether several experts are multiplied in one grouped kernel: one alone is a plain multiply."""
+        return (self.copies == "E") & (here[self.copies] > 1)
+
     def timed(self, here: Sizes, rates: Rates, inner: Count, half: Count, moved: Bytes) -> Seconds:
         """One of the three multiplies, by its inner dimension; `half`: rows that reach half the rate where grouped."""
         rate: FlopRate = where(self.half, rates.half_matmul, rates.matmul)
         depth: Count = where(self.half, rates.half_depth, rates.depth)
-        waste: Share = small_waste(depth, inner, where(self.copies == "E", half, 0), here[self.tokens])
+        waste: Share = small_waste(depth, inner, where(self.grouped(here), half, 0), here[self.tokens])
         return matmul_time(self.flops(here), moved, rate, waste, here[self.copies], rates)
 
     def quantised(self, here: Sizes, rates: Rates, width: Count) -> Seconds:
@@ -225,6 +238,7 @@ class Attention(Row):
     statistic: PlainBytes = 4  # B a token and head: the fp32 log-sum-exp
     sinks: bool = False
     slowed: float = 1  # time over that of heads whose width suits the kernel
+    width: int = WIDE  # of a head, no more than that
     back: float = 2.5  # FLOPs of the backward pass over those of the forward pass: five products for two
 
     def parameters(self, here: Sizes) -> Params:
@@ -269,11 +283,11 @@ class Attention(Row):
         """Two products, and the scores' traffic."""
         traffic: Bytes = self.scores_move * self.scores(here)
         once: Seconds = attention_time(self.work(here), traffic, rates.attention, self.blocks(here), rates)
-        return self.slowed * here["in_ring"] * once
+        return self.slowed * narrow_share(self.width, rates.narrow) * here["in_ring"] * once
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """Five products (four where the scores were kept), and the scores' traffic."""
         work: Flops = where(self.fused, self.back, 2) * self.work(here)
         traffic: Bytes = self.scores_move_back * self.scores(here)
         once: Seconds = attention_time(work, traffic, rates.attention_back, self.blocks(here), rates)
-        return self.slowed * here["in_ring"] * once
+        return self.slowed * narrow_share(self.width, rates.narrow_back) * here["in_ring"] * once

@@ -51,3 +51,14 @@ def _same_input(row: Row, before: Sequence[Row]) -> int | None:
 def is_silent(row: Row) -> bool:
     """Whether a row has no kernel of its own: what it keeps, the row before it keeps."""
     return (isinstance(row, Pointwise) and row.kernel.moves == 0) or (isinstance(row, Linear) and row.tokens == "none")
+
+
+def only_added(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The matrix at the end of a layer whose output nothing reads but the sum of the stream: no backward pass needs it.
+
+    None where a norm or a weight stands between them.
+    """
+    work = [row for row in rows if isinstance(row, Linear | Pointwise | Attention | Scan)]
+    while work and (work[-1].name.startswith("residual") or is_silent(work[-1])):
+        work.pop()
+    return (work[-1],) if work and isinstance(work[-1], Linear) and work[-1].copies == "one" else ()

@@ -21,6 +21,7 @@ class Scan(Row):
     keeps_bytes: str = "none"  # the same in bytes: statistics, decays and states in fp32
     weights: str = "none"
     back: float = 2.0  # work and values moved backward over those forward
+    slowed: float = 1.0  # time of its traffic over that at the rate of other kernels bound by memory
 
     def parameters(self, here: Sizes) -> Params:
         """Decays, biases and skips a head or channel."""
@@ -48,11 +49,11 @@ class Scan(Row):
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """Its products at the rate of the attention core, or its traffic if that takes longer."""
-        return scan_time(self.products(here), self.moved(here), rates)
+        return scan_time(self.products(here), self.slowed * self.moved(here), rates)
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """Twice the products; inputs, outputs and their gradients are moved."""
-        return scan_time(self.back * self.products(here), self.back * self.moved(here), rates)
+        """As much more as `back`, usually twice; inputs, outputs and their gradients are moved."""
+        return scan_time(self.back * self.products(here), self.back * self.slowed * self.moved(here), rates)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def with_block(count: int) -> Callable[[StageRoom], Use]:
         rest = [layer for chunk in room.chunks for layer in chunk[count:]]
         kept = sum(layer.entry for layer in whole) + sum(layer.kept for layer in rest)
         again = max((layer.kept - layer.entry for layer in whole), default=0.0)  # its input stands
-        return kept, again, sum(layer.forward for layer in whole)
+        return kept, again, sum(layer.forward - layer.unread for layer in whole)
 
     return use
 
@@ -122,7 +122,8 @@ def with_uniform(length: int) -> Callable[[StageRoom], Use]:
     def use(room: StageRoom) -> Use:
         parts = [chunk[at : at + length] for chunk in room.chunks for at in range(0, len(chunk), length)]
         again = max(sum(layer.kept for layer in part) - part[0].entry for part in parts)
-        return sum(part[0].entry for part in parts), again, sum(layer.forward for layer in room.layers)
+        seconds = sum(layer.forward for layer in room.layers) - sum(part[-1].unread for part in parts)
+        return sum(part[0].entry for part in parts), again, seconds
 
     return use
 

@@ -30,6 +30,7 @@ class Layer:
     kept: float  # bytes of the whole tape
     entry: float  # bytes of its input
     modules: Mapping[str, tuple[frozenset[int], ...]]  # those that it has, checkpoint by checkpoint
+    unread: float = 0  # seconds of its forward pass that do not run again with the whole of it
 
     @property
     def reads(self) -> float:
@@ -80,7 +81,15 @@ def layer_of(
     )
     readers = tuple(frozenset(at for at, source in enumerate(read) if place in source) for place in range(len(timed)))
     modules = {name: tuple(places(module, own, kernels.fuses_norms)) for name, module in MODULES.items()}
-    return Layer(costs.name, made, readers, float(costs.kept), float(costs.entry), modules)
+    return Layer(
+        costs.name,
+        made,
+        readers,
+        float(costs.kept),
+        float(costs.entry),
+        modules,
+        float(costs.forward - costs.whole_again),
+    )
 
 
 def _timed(

@@ -14,7 +14,7 @@ def kernel_seconds(stage: StageCosts) -> Seconds:
 
 def recompute_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
     """Forward passes run again: of whole layers, or of modules of every layer under selective recompute."""
-    return where(layout.selective, stage.modules_forward, recomputed * stage.forward)
+    return where(layout.selective, stage.modules_forward, recomputed * stage.whole_again)
 
 
 def recomputed_flops(layers: Flops, modules: Flops, recomputed: Share, layout: Layout) -> Flops:

@@ -222,11 +222,25 @@ def _recompute(run: Run, source: Source) -> tuple[words.Recompute, tuple[str, ..
 
 def _split(source: Source, model: Model, pp: int, vpp: int) -> tuple[int, ...]:
     """Layers of each chunk, where the first and the last hold one fewer; else the engine's own."""
+    if source.fuller_middle:
+        return fuller_middle(model.layers, pp)
     chunks = pp * vpp
     if not source.lighter_ends or pp < 2 or (model.layers + 2) % chunks:
         return ()
     share = (model.layers + 2) // chunks
     return (share - 1, *([share] * (chunks - 2)), share - 1)
+
+
+def fuller_middle(layers: int, pp: int) -> tuple[int, ...]:
+    """Layers of each stage as LiBai deals them: as if there were some more, which the last stages would hold.
+
+    Source: Oneflow-Inc/libai, libai/utils/distributed.py, _init_placement_group.
+    """
+    more = min(pp - 1, layers // pp) if pp >= 4 and layers >= 8 and layers % pp == 0 else 0
+    share, left = divmod(layers + more, pp)
+    held = [share + (stage >= pp - left) for stage in range(pp)]
+    ends = [min(sum(held[: stage + 1]), layers) for stage in range(pp)]
+    return tuple(end - begin for begin, end in zip([0, *ends], ends, strict=False)) if more else ()
 
 
 def _job(run: Run, source: Source, layout: Layout, sequence: int) -> tuple[Job, tuple[str, ...]]:
@@ -246,6 +260,7 @@ def _job(run: Run, source: Source, layout: Layout, sequence: int) -> tuple[Job, 
         precision=precision,
         optimizer=optimizer,
         bytes_per_parameter=recipe,
+        gradient_dtype=source.gradients or AUTO,
         attention_flops=source.attention,
     )
     return _adapted(job, run, source, said)

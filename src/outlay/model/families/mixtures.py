@@ -71,7 +71,7 @@ MIXTURES: Mapping[str, Family] = {
     "gpt_oss": Family(
         {**PLAIN, "attention_bias": True, "kv_heads": 8, "head_dim": 64, "window": 128, "layer_types": None,
          "experts": 128, "active": 4},
-        decoder(grouped(period=2, sinks=True), mixture(expert_bias=True, router_bias=True)),
+        decoder(grouped(period=2, sinks=True), mixture(expert_bias=True, clamped=True, router_bias=True)),
         **SOLE_WIDTH,
     ),
     "granitemoe": Family(EIGHT, decoder(feed_forward=mixture()), **SOLE_WIDTH),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ...cluster.efficiency import WIDE
 from ...engines.engine import KernelSet
 from ..moves import Move
 from ..operations import Attention as Core
@@ -105,6 +106,7 @@ class Attention:
         return (Linear("proj", "T", "o", "hidden", waits="T", biased=self.out_bias),)
 
     def _core(self, frame: Frame, kernels: KernelSet) -> Core:
+        width = self.head_dim + self.rope_dim
         return Core(
             "attention",
             fused=kernels.fused_attention,
@@ -112,7 +114,8 @@ class Attention:
             scores_move=kernels.scores_move,
             scores_move_back=kernels.scores_move_back,
             sinks=self.sinks,
-            slowed=kernels.misaligned_core if (self.head_dim + self.rope_dim) % 8 else 1,
+            slowed=kernels.misaligned_core if width % 8 else 1,
+            width=min(width, WIDE),
         )
 
     def _out_norm(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:

@@ -22,6 +22,7 @@ class Experts:
     expert_width: int
     gated: bool = True
     expert_bias: bool = False
+    clamped: bool = False  # gate and up are cut off on both sides before their activation
     router_bias: bool = False  # a learned bias of the router, also where it only corrects the choice
     shared_width: int = 0  # all shared experts together
     shared_bias: bool = False
@@ -85,8 +86,10 @@ class Experts:
             Move("gather_experts", "etp", "R", stream),
             Pointwise("permute", "R", stream, permute, grows=1),
             Linear("expert_up", "X", stream, "expert_in", waits="R", copies="E", biased=self.expert_bias),
+            *([Pointwise("expert_clamp", "R", "expert_in", kernels.clamp)] if self.clamped else []),
             Pointwise("expert_activation", "R", "expert_in", activation, grows=1, passes=1.5 if self.gated else 2),
             Linear("expert_down", "X", "expert", stream, waits="R", copies="E", biased=self.expert_bias),
+            *([Pointwise("expert_bias", "R", stream, kernels.expert_bias)] if self.expert_bias else []),
             Pointwise(
                 "unpermute", "R", stream, unpermute, grows=2, stands="copies" if kernels.holds_copies else "none"
             ),

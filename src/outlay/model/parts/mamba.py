@@ -23,6 +23,16 @@ from .scanning import (
 
 SAVED_EVERY = 2048  # tokens between the states that the scan of Mamba-1 keeps; source: state-spaces/mamba, its kernel
 
+# What the five kernels of Mamba-2's scan move, in values of 16 bit a token; source: state-spaces/mamba
+# mamba_ssm/ops/triton, ssd_chunk_state.py, ssd_state_passing.py, ssd_bmm.py, ssd_chunk_scan.py.
+SSD_VALUES = 3  # a channel: x read for the states and for the output, which is written
+SSD_STATES = 6  # a state: written and read in fp32, handed on and read in 16 bit
+SSD_STEPS = 12  # a head: time steps and their sums, in fp32
+SSD_SHARED = 4  # a group: B and C read twice; C B' written and read in fp32, a value a token of the chunk
+SSD_BACK = 3.2  # backward over forward: states made again, eleven values a channel and seventeen a state
+SSD_SLOWED = 1.9  # time over that of these bytes; measured: 128 heads of 64, state 128, run 12.6 to 12.9 million tokens
+# a second on H100 (vllm-project/vllm pull request 27299, the kernels before it, 8,192 and 16,384 tokens)
+
 
 @dataclass(frozen=True)
 class Mamba:
@@ -147,7 +157,10 @@ class Mamba2:
                 groups(self.chunk * self.state, dealt=True),
                 cut(self.heads, (self.chunk + 2 * self.state) * self.head_dim),
             ),
-            "scan_moves": (cut(self.heads, 2 * self.head_dim + 1), groups(2 * self.state, dealt=True)),
+            "scan_moves": (
+                cut(self.heads, SSD_VALUES * self.head_dim + SSD_STEPS + self._states()),
+                groups(SSD_SHARED * (self.state + self.chunk), dealt=True),
+            ),
             "scan_keeps": (cut(self.heads, 2 * self.head_dim + 1),),
             "scan_swap": (cut(self.heads, 3 * self.head_dim + 1), groups(2 * self.state, dealt=True)),
             "state": (
@@ -163,10 +176,23 @@ class Mamba2:
             *project_in(shared, self.in_bias),
             *exchange(),
             convolve(REPEATED, "conv_here"),
-            Scan("scan", "T", "scan_moves", work="scan_work", keeps="scan_keeps", weights="scan_weights"),
+            Scan(
+                "scan",
+                "T",
+                "scan_moves",
+                work="scan_work",
+                keeps="scan_keeps",
+                weights="scan_weights",
+                back=SSD_BACK,
+                slowed=SSD_SLOWED,
+            ),
             *self._gated(frame, kernels),
             *project_out("none" if kernels.fuses_scan else "T", self.out_bias),
         )
+
+    def _states(self) -> float:
+        """What the states of a chunk add to the values that a head's token moves."""
+        return SSD_STATES * self.head_dim * self.state / self.chunk
 
     def _gated(self, frame: Frame, kernels: KernelSet) -> tuple[Row, ...]:
         """The gate in the scan's kernel and a norm behind it, or both in one."""

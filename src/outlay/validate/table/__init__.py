@@ -41,6 +41,7 @@ class Source:
     sequence: int = 0  # the same
     precision: str = ""  # the same
     recipe: str = ""  # bytes a parameter of its number types; empty: the engine's
+    gradients: Literal["", "bf16"] = ""  # the type that they accumulate and are reduced in; empty: the engine's
     recompute: str = ""  # the table's where it has none; "unknown": its rows differ, and one that is silent is skipped
     axes: Mapping[str, int] = field(default_factory=dict, hash=False)  # degrees of its runs that the table leaves out
     etp: Literal["", "tp"] = ""  # tp: experts are cut by tp where a row does not say; empty: they are whole
@@ -55,6 +56,7 @@ class Source:
     overlap_tp: bool = False
     vpp: Mapping[str, int] = field(default_factory=dict, hash=False)  # chunks a rank by pp, where the table has none
     lighter_ends: bool = False  # first and last stage hold one layer fewer
+    fuller_middle: bool = False  # of four stages and more those in the middle hold one layer more
     nic_gbit: Mapping[str, float] = field(
         default_factory=dict, hash=False
     )  # Gb/s an accelerator between nodes, by its name
