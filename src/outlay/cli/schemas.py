@@ -6,7 +6,7 @@ from ..errors import Fault, InputError, nearest, quoted
 from .flags import Given
 from .streams import say
 
-INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "recompute", "validate", "fit")
+INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "recompute", "validate", "fit", "hold_out")
 
 
 def schema(given: Given) -> int:

@@ -1,4 +1,4 @@
-"""outlay validate: predicted against measured runs; with --fit, a profile of one's own from them."""
+"""outlay validate: predicted against measured runs; a profile of one's own from them; the tables without a third."""
 
 import sys
 from pathlib import Path
@@ -22,6 +22,8 @@ def validate(given: Given) -> int:
     from ..validate.progress import Progress
     from ..validate.report import as_json, lines
 
+    if given.on("hold_out"):
+        return _hold_out(given)
     if given.on("fit"):
         return _fit(given)
     faults = Faults()
@@ -85,6 +87,32 @@ def _fit(given: Given) -> int:
         lambda style: fit_text(found).splitlines() if alone else fit_lines(found, style, path),
     )
     return INTERRUPTED if found.stopped else 0
+
+
+def _hold_out(given: Given) -> int:
+    """Fit the constants of the tables again without a third of the configurations, and say how far off each side is."""
+    from ..show.hold_out import hold_out_lines, hold_out_page, hold_out_record
+    from ..validate import OWN
+    from ..validate.hold_out import hold_out_files
+    from ..validate.progress import Progress
+
+    faults = Faults()
+    for flag in ("fit", "svg", "profile", "engine", "output", "date"):
+        if given.values.get(flag):
+            rule = "--hold-out judges the constants of the tables"
+            faults.add(Fault("VAL005", f"--{flag} stands beside --hold-out", rule, f"--{flag}", f"leave --{flag} out"))
+    faults.stop()
+    waits = [Progress(sys.stderr.write, words=words) for words in ("rows", "steps")] if sys.stderr.isatty() else []
+    found = hold_out_files(given.texts("files") or [OWN], *waits)
+    for progress in waits:
+        progress.close()
+    page = bool(given.values.get("markdown"))
+    tell(
+        given,
+        lambda: hold_out_record(found),
+        lambda style: hold_out_page(found) if page else hold_out_lines(found, style),
+    )
+    return 0
 
 
 def _date(given: Given) -> str:

@@ -7,19 +7,19 @@ TEXT, NUMBER = {"type": "string"}, {"type": "number"}
 WHOLE, MAYBE, YES_NO = {"type": "integer"}, {"type": ["number", "null"]}, {"type": "boolean"}
 
 
-def _object(properties: dict[str, Any]) -> Schema:
+def record_of(properties: dict[str, Any]) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 KIND = {"enum": ["specified", "measured", "assumed"]}
-CONSTANT = _object({"name": TEXT, "value": NUMBER, "kind": KIND, "source": TEXT, "date": TEXT, "rows": TEXT})
+CONSTANT = record_of({"name": TEXT, "value": NUMBER, "kind": KIND, "source": TEXT, "date": TEXT, "rows": TEXT})
 CONSTANTS = {"type": "array", "items": CONSTANT}
-PROFILE = _object({"name": TEXT, "accelerator": TEXT, "hardware": CONSTANTS, "engine": TEXT, "kernels": CONSTANTS})
+PROFILE = record_of({"name": TEXT, "accelerator": TEXT, "hardware": CONSTANTS, "engine": TEXT, "kernels": CONSTANTS})
 """Constants of one's own, in SI units: `hardware` of the accelerator, `kernels` of the engine and its kernel set."""
 
-ERRORS = _object({"rows": WHOLE, "mean": NUMBER, "median": NUMBER, "worst": NUMBER, "bias": NUMBER})
+ERRORS = record_of({"rows": WHOLE, "mean": NUMBER, "median": NUMBER, "worst": NUMBER, "bias": NUMBER})
 MAYBE_ERRORS = {"anyOf": [ERRORS, {"type": "null"}]}
-FITTED = _object(
+FITTED = record_of(
     {
         "table": {"enum": ["accelerator", "engine"]},
         "name": TEXT,
@@ -29,7 +29,7 @@ FITTED = _object(
         "tied": YES_NO,
     }
 )
-ROW = _object(
+ROW = record_of(
     {
         "file": TEXT,
         "line": WHOLE,
@@ -40,7 +40,7 @@ ROW = _object(
         "error_without": MAYBE,
     }
 )
-FIT = _object(
+FIT = record_of(
     {
         "schema": {"const": "outlay.fit.1"},
         "version": TEXT,

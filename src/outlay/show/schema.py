@@ -275,6 +275,13 @@ def recompute_schema() -> Schema:
     return schema()
 
 
+def hold_out_schema() -> Schema:
+    """What `outlay validate --hold-out --json` prints."""
+    from .hold_out_schema import schema
+
+    return schema()
+
+
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "bill": bill_schema,
     "plan": plan_schema,
@@ -283,4 +290,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "recompute": recompute_schema,
     "validate": validate_schema,
     "fit": lambda: {"$schema": DRAFT, **FIT},
+    "hold_out": hold_out_schema,
 }

@@ -22,7 +22,7 @@ def schema() -> Schema:
         "peak_mem_score": {"enum": ["", "allocator", "device"]},
         "peak_mem_unscored": TEXT,
     }
-    lists = ("summary", "sources", "timed", "cases")
+    lists = ("summary", "sources", "timed", "peers", "cases")
     each = {"type": "object", "properties": row, "required": list(row)}
     return {
         "$schema": DRAFT,

@@ -1,7 +1,9 @@
 """A comparison as tables of a page: what is scored, the sources, errors by source and accelerator, what was skipped."""
 
 from collections import Counter
+from textwrap import wrap
 
+from .peers import beside, uncompared
 from .predict import Validation
 from .ranks import CasePeak
 from .report import WORDS, WORST, by_tier, cut, share, signed
@@ -10,6 +12,11 @@ from .score import facts_of
 from .summary import TIERS, Summary
 from .tiers import timed_sources, worst
 
+PAGE_WIDTH = 120
+PEERS = (
+    "*published*: by themselves; *measured*: run by us, nothing fitted by us. Constants of outlay's rest on some of "
+    "these rows: `outlay validate --hold-out` says how far off steps are where they do not. Not compared:"
+)
 RULE = "| --- |" + " ---: |" * 7
 
 
@@ -21,7 +28,7 @@ def markdown(validation: Validation) -> list[str]:
     ]
     text += ["that a count needs. An error is predicted / measured - 1; bias keeps the sign.", ""]
     text += [*_tiers(validation), *_timed(validation), *_worst(validation)]
-    text += [*_scores(validation), *_facts(validation), *_cases(validation.cases)]
+    text += [*_peers(validation), *_scores(validation), *_facts(validation), *_cases(validation.cases)]
     for quantity in reversed(WORDS):
         for by in ("source", "accelerator"):
             text += _page_table(validation, quantity, by)
@@ -74,6 +81,25 @@ def _worst(validation: Validation) -> list[str]:
 
 def _of(row: Row) -> str:
     return f"{row.facts}: {row.model} on {row.accelerator}, {row.precision}, {row.layout}"
+
+
+def _peers(validation: Validation) -> list[str]:
+    """Other planners on the same rows, and what could not be compared."""
+    found = beside(validation.rows)
+    if not found:
+        return []
+    rows = (
+        f"| {WORDS[of.quantity]}, {_cell(of.facts)} | {of.rows} | {share(each.mean)} | {signed(each.bias)} "
+        f"| {of.name} {of.release} | {share(of.mean)} | {'' if of.bias is None else signed(of.bias)} | {of.kind} "
+        f"| {_cell(f'{of.how}; {of.source}', 1000)} |"
+        for each in found for of in [each.peer]
+    )  # fmt: skip
+    head = "| the same rows, other planners | rows | outlay, mean | bias | planner | mean | bias | kind | how |"
+    lines = [head, "| --- | ---: | ---: | ---: | --- | ---: | ---: | --- | --- |", *rows, ""]
+    lines += [*wrap(PEERS, PAGE_WIDTH), ""]
+    for name, reason in uncompared():
+        lines += wrap(f"- {name} {reason}.", PAGE_WIDTH, subsequent_indent="  ")
+    return [*lines, ""]
 
 
 def _scores(validation: Validation) -> list[str]:

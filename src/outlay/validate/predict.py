@@ -67,7 +67,7 @@ def compare_files(
     `engine` is that of rows whose source is not known.
     Raises InputError for a file that cannot be read; a row that cannot be used is skipped with its reason.
     """
-    runs, readings = _read_all(paths)
+    runs, readings = read_all(paths)
     rows: list[Row] = []
     counted: Counted = {}
     try:
@@ -88,7 +88,7 @@ def compare_files(
     return Validation(tuple(map(str, paths)), tuple(rows), len(runs), _notes(runs), summary, cases, named)
 
 
-def _read_all(paths: Sequence[str | PathLike[str]]) -> tuple[list[Run], list[Reading]]:
+def read_all(paths: Sequence[str | PathLike[str]]) -> tuple[list[Run], list[Reading]]:
     """The rows of all files, and the readings rank by rank; the faults of all files at once."""
     runs: list[Run] = []
     readings: list[Reading] = []

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from .peers import beside
 from .predict import Validation
 from .ranks import CasePeak, StagePeak
 from .row import Row
@@ -41,6 +42,7 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "cases": [asdict(case) | {"stages": [asdict(stage) for stage in case.stages]} for case in validation.cases],
         "sources": [asdict(fact) for fact in facts_of(validation.rows)],
         "timed": [asdict(one) for one in timed_sources(validation.rows)],
+        "peers": [asdict(one) for one in beside(validation.rows)],
         "summary": [asdict(one) for one in validation.summary],
     }
 

@@ -50,8 +50,11 @@ def slopes_of(residuals: Residuals, at: Vector, here: Vector) -> NDArray[np.floa
     return np.stack(columns, axis=1) if columns else np.zeros((here.size, 0))
 
 
-def solve(residuals: Residuals, at: Vector) -> Solution:
-    """The best constants, from where they are. Ctrl-C keeps the best so far."""
+def solve(residuals: Residuals, at: Vector, gain: float = 0.0) -> Solution:
+    """The best constants, from where they are, until a move makes the squares less by no more than a share of them.
+
+    Ctrl-C keeps the best so far.
+    """
     best = Solution(at, residuals(at), np.zeros((0, at.size)))
     try:
         for _ in range(MOST):
@@ -61,8 +64,9 @@ def solve(residuals: Residuals, at: Vector) -> Solution:
             if found is None:
                 break
             moved = float(np.abs(found.at - best.at).max(initial=0.0))
+            less = 1 - float(found.residuals @ found.residuals) / float(best.residuals @ best.residuals)
             best = found
-            if moved < DONE:
+            if moved < DONE or less < gain:
                 break
     except KeyboardInterrupt:
         return Solution(best.at, best.residuals, best.slopes, stopped=True)

@@ -3,6 +3,8 @@
 sources.toml        one block a source: unit and level of its memory, FLOPs convention, engine, what it leaves out
 accelerators.toml   how tables call an accelerator, and its name in the catalogue
 tiers.toml          what puts a row's step time in tier 2, and the rows that contradict others of their table
+fitted.toml         the constants that are fits over published steps, and the rows that each rests on
+peers.toml          errors of other planners, published or measured, on rows of these sources
 runs.csv            measured runs, a public locator each, under the common header
 """
 
@@ -120,6 +122,11 @@ def _table(file: str) -> dict[str, Any]:
 def sources() -> tuple[Source, ...]:
     """Every source whose facts are known; the first that matches is taken."""
     return tuple(Source(**_frozen(entry)) for entry in _table("sources.toml")["source"])
+
+
+def entries(file: str, name: str) -> tuple[Mapping[str, Any], ...]:
+    """The entries of one name in a file beside this one, their lists as tuples."""
+    return tuple(map(_frozen, _table(file)[name]))
 
 
 def _frozen(entry: Mapping[str, Any]) -> dict[str, Any]:
