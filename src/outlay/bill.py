@@ -292,7 +292,7 @@ def _fix(rule: Rule, case: Case, ways: list[str], nearest: tuple[str, ...]) -> s
         ways.append(f"--on {case.layout.world}x{case.cluster.accelerator.name}")
     if rule.code == "LAY009" and case.layout.pp * case.layout.vpp <= case.model.layers:
         sizes = chunk_sizes(case.model.layers, case.layout.pp, case.layout.vpp)
-        ways.append(f"--split {','.join(map(str, sizes))}")
+        ways.append(f"--split {','.join(map(str, sizes))} or best")
     if not nearest and not ways:
         ways.append("no layout of this job on this cluster obeys every rule: change the batch or the cluster")
     return "; or ".join(ways) or "see the nearest legal layouts"

@@ -12,6 +12,7 @@ from .values import Faults
 if TYPE_CHECKING:
     from ..bill import Bill
     from ..over_time import OverTime
+    from ..search.split import Split
 
 
 def count(given: Given) -> int:
@@ -27,8 +28,18 @@ def count(given: Given) -> int:
         return 0 if any(says_yes(bill) for bill in bills) else 1
     (bill,) = bills
     advice = advise(bill) or (faster(bill) if given.on("advise") else ())
-    tell(given, lambda: record(bill, advice), lambda style: bill_lines(bill, style, advice))
+    split = _split(bill)
+    tell(given, lambda: record(bill, advice, split), lambda style: bill_lines(bill, style, advice, split))
     return 0 if says_yes(bill) else 1
+
+
+def _split(bill: "Bill") -> "Split | None":
+    """The split of a bill beside the engine's own cut, where it has one."""
+    if not bill.layout.split:
+        return None
+    from ..search.split import given_split
+
+    return given_split(bill)
 
 
 def memory(given: Given) -> int:

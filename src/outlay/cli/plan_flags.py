@@ -14,6 +14,7 @@ SEARCH = (
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
     Flag("simulate", ("--simulate",), "run the layouts of the answer pass by pass, and rank them again", switch=True),
     Flag("why", ("--why",), "why the best is not one with these values: tp=4,pp=8"),
+    Flag("split", ("--split",), "best: the layouts of the answer again, each with the split that is best"),
     Flag(
         "objective",
         ("--objective",),

@@ -1,9 +1,10 @@
 """outlay plan: the best layouts of a space, or the fewest accelerators that do the job."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
-from ..search.plan import Progress
+from ..search.plan import Plan, Progress
 from ..search.plan import plan as search
 from ..search.retimed import retime
 from ..search.several import Several, Tried, best_of, fewest, longest
@@ -42,9 +43,22 @@ def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Ans
     else:
         several = _several(asked, progress)
         found, tried = several.plan, several.tried
+    found, moved = _split(asked, found)
     reason = why(found, asked.width, asked.why) if asked.why else None
     again = retime(found) if simulate else None
-    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again)
+    if again and moved is not None:  # a layout that was left out may be faster with a split of its own
+        again = replace(again, proved=False)
+    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again, moved)
+
+
+def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:
+    """The plan with the best split of each of its layouts, and how many moved, where that is asked for."""
+    if not asked.split:
+        return found, None
+    from ..search.resplit import changed, resplit
+
+    again = resplit(found, asked.most)
+    return again, changed(found, again)
 
 
 def _several(asked: Searched, progress: Progress | None) -> Several:

@@ -19,6 +19,7 @@ from ..show.restore import Asked, is_bill, left_out, restore
 from .configuring import LARGEST_FILE, config_of
 from .flags import Given
 from .profiling import read_profile_of, under
+from .splitting import best_count, freed, without_best
 from .storing import with_site
 from .values import Faults, read_fields, unknown_key
 from .values import count as read_count
@@ -71,11 +72,13 @@ class Question:
     job: Job
     layout: Layout
     engine: str | Engine  # with the constants of a profile, where there is one
+    best_split: bool = False
 
     def bills(self) -> tuple[Bill, ...]:
         """The bill of each cluster, of one job."""
         job, said = (self.job, ()) if len(self.clusters) == 1 else self._same_batch()
-        made = (count(self.model, job, cluster, self.layout, self.engine) for cluster in self.clusters)
+        how = best_count if self.best_split else count
+        made = (how(self.model, job, cluster, self.layout, self.engine) for cluster in self.clusters)
         return tuple(replace(bill, assumptions=(*said, *bill.assumptions)) for bill in made)
 
     def bill(self) -> Bill:
@@ -101,7 +104,7 @@ class Question:
 def read_question(given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Question:
     """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault."""
     faults = Faults()
-    at = read_task(given, faults, extra, base)
+    at, best = without_best(read_task(given, faults, extra, base))
     layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
@@ -109,11 +112,11 @@ def read_question(given: Given, extra: Mapping[str, str] | None = None, base: As
     clusters, driver = under(at.profile, clusters, at.engine, faults)
     faults.stop()
     assert at.model is not None
-    job = at.job
+    job, layout = at.job, freed(layout, at) if best else layout
     if at.asked and len(clusters) == 1:
         now = Asked(at.model, job, clusters[0], layout, at.engine, at.asked.assumptions)
         job, layout = left_out(now, {*at.texts, *at.file.get("job", {}), *at.file.get("layout", {})})
-    return Question(at.model, clusters, job, layout, driver)
+    return Question(at.model, clusters, job, layout, driver, best)
 
 
 @dataclass(frozen=True)

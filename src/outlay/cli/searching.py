@@ -16,6 +16,7 @@ from ..search.narrow import narrow
 from ..search.plan import asked
 from ..search.several import unpriced
 from ..search.space import DEGREES, Space, Width, declare
+from ..search.split import takes_split
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under
@@ -45,6 +46,7 @@ class Searched:
     why: Mapping[str, Any]  # values that are asked about
     combinations: int  # of the largest cluster
     notes: tuple[str, ...]
+    split: bool = False  # the best layouts are counted again with the best split of each
 
 
 def read_search(given: Given) -> Searched:
@@ -52,6 +54,7 @@ def read_search(given: Given) -> Searched:
     faults = Faults()
     at = read_task(given, faults)
     width = _choice(given, "space", get_args(Width), "wide", faults)
+    split = _choice(given, "split", ("best",), "", faults) if given.text("split") is not None else ""
     objective = _choice(given, "objective", OBJECTIVES, "time", faults)
     most = count(given.text("best") or BEST, "--best", faults, MOST_BEST)
     found = read_narrowing(given.values, _table(at.file.get("layout", {}), faults), faults)
@@ -60,6 +63,8 @@ def read_search(given: Given) -> Searched:
     clusters = () if at.broken and on is None else _clusters(on, at.asked, objective, faults)
     clusters = with_site(clusters, {**at.file, **at.texts}, faults)
     clusters, driver = under(at.profile, clusters, at.engine, faults)
+    if split:
+        faults.attempt(takes_split, driver)
     faults.stop()
     assert at.model is not None
     job, notes = _one_batch(at.job, clusters)
@@ -74,7 +79,7 @@ def read_search(given: Given) -> Searched:
     assert most is not None
     size = max(space.size for space in kept)
     notes += tuple(filter(None, [said_of(clusters[0])]))
-    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes)
+    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes, bool(split))
 
 
 def _table(read: Any, faults: Faults) -> Mapping[str, Any]:

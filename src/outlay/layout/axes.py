@@ -77,7 +77,7 @@ class Layout:
     loss_chunks: Degree = AUTO
     "parts of the tokens that head and loss run through one after the other, so that logits of one part stand"
     split: Annotated[tuple[Annotated[int, AtLeast(0, 10_000)], ...], Written("20,20,20,20", means="one a stage")] = AUTO
-    "layers of each stage, in order; default: equal"
+    "layers of each stage, in order, or best, which is sought; default: equal"
     overlap_tp: bool = AUTO
     "hide tensor-parallel exchange under chunks of the matrix multiplies"
     overlap_ep: bool = AUTO

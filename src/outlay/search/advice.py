@@ -65,6 +65,7 @@ def changes(bill: Bill) -> Iterator[Change]:
         yield Change("cut matrices further", f"--tp {tp}", freely(tp=tp), {}, kind="degrees")
     for pp in _doubled(at.pp, min(bill.cluster.ranks, bill.model.layers)):
         yield Change("more pipeline stages", f"--pp {pp}", freely(pp=pp, schedule=AUTO), {}, kind="degrees")
+    yield from _other_split(bill)
     if at.offload_optimizer < 1:
         fields = {"offload_optimizer": 1.0}
         yield Change("the optimizer in host memory", "--offload-optimizer 1", fields, {}, kind="offload")
@@ -75,6 +76,18 @@ def changes(bill: Bill) -> Iterator[Change]:
         ranks = times * bill.cluster.ranks
         name = f"{ranks}x{bill.cluster.accelerator.name}"
         yield Change(f"{ranks:,} accelerators", f"--on {name}", freely(), {}, times, "cluster")
+
+
+def _other_split(bill: Bill) -> Iterator[Change]:
+    """Fewer layers where more passes are in flight, on an engine that takes a split."""
+    from .split import best_split, in_reach, unfilled
+
+    if bill.violations or bill.layout.pp == 1 or not bill.engine.splits_layers or not in_reach(bill.model):
+        return
+    found = best_split(bill.model, bill.job, bill.cluster, unfilled(bill), bill.engine)
+    if found is not None and found.bill.layout.split:
+        fields = {"split": found.sizes, "recompute_layers": unfilled(bill).recompute_layers}
+        yield Change("another split of the layers", "--split best", fields, {}, kind="split")
 
 
 def grown(cluster: Cluster, times: int) -> Cluster:
@@ -110,7 +123,7 @@ def advise(bill: Bill) -> tuple[Advice, ...]:
         return ()
     tried = [(change, after) for change in changes(bill) if (after := changed(bill, (change,))) is not None]
     whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]
-    fitting = [way for way in whole if _fits(way[1])] or _pairs(bill, whole)
+    fitting = [way for way in whole if _fits(way[1])] or pairs_that_fit(bill, whole)
     adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and _fits(after)]
     return tuple(advice_of(*way) for way in (*_best(fitting)[: MOST - 1], *_best(adapted)[:1]))
 
@@ -119,12 +132,13 @@ def _fits(bill: Bill) -> bool:
     return bill.memory.verdict == "fits"
 
 
-def _pairs(bill: Bill, single: list[Way]) -> list[Way]:
-    """Two changes that fit together, of different kinds: of each kind the one that leaves least."""
+def pairs_that_fit(bill: Bill, single: list[Way]) -> list[Way]:
+    """Two changes that fit together, of different kinds: of each kind the one that leaves least. A split is sought for
+    one layout, so it goes with no other change."""
     least: dict[str, Change] = {}
     for made, _ in sorted(single, key=lambda way: way[1].memory.peak_bytes):
         least.setdefault(made[0].kind, made[0])
-    pairs = combinations(least.values(), 2)
+    pairs = combinations((change for kind, change in least.items() if kind != "split"), 2)
     return [(pair, after) for pair in pairs if (after := changed(bill, pair)) is not None and _fits(after)]
 
 

@@ -31,6 +31,7 @@ class Answer:
     worths: tuple[Worth, ...] = ()
     why: Reason | None = None  # of the values that were asked about
     simulation: Simulation | None = None  # of the ranking
+    resplit: int | None = None  # layouts that have another split than the engine's own, where that was sought
 
 
 def plan_lines(answer: Answer, style: Style) -> list[str]:
@@ -48,9 +49,11 @@ def _front(answer: Answer, style: Style) -> list[str]:
     found = answer.plan
     if found.best:
         fewest = _fewest_line(answer, style)
-        return [*fewest, *best_lines(found, style), *_proved_line(found, style), *_close_line(found, style)]
+        first = [*fewest, *best_lines(found, style), *_proved_line(found, style), *_split_line(answer, style)]
+        return [*first, *_close_line(found, style)]
     if found.smallest:
-        return [*_smallest_lines(answer, found.smallest, style), *_proved_line(found, style)]
+        least = [*_smallest_lines(answer, found.smallest, style), *_proved_line(found, style)]
+        return [*least, *_split_line(answer, style)]
     return _empty_lines(found, style)
 
 
@@ -106,6 +109,23 @@ def _proved_line(found: Plan, style: Style) -> list[str]:
     left = f"{search.pruned:,} were not counted, and one of them may be better"
     text = f"stopped after {search.counted:,} of {search.legal:,} legal layouts, {fit:,} of which fit; {left}; {rate}"
     return block("NOT PROVED", text, style, f"1;{WARN}")
+
+
+def split_text(answer: Answer) -> str:
+    """What the best split of each layout changed, and what it leaves open; nothing where it was not sought."""
+    if answer.resplit is None:
+        return ""
+    here = len(answer.plan.best)
+    found = f"{answer.resplit} of the {here} here have one" if here else "none of them fits"
+    return (
+        "with the engine's own split; then the best again, and those that would be with 1.3 times the memory, each with"
+        f" its best split: {found}. A layout that was not tried may be faster with its own (--best for more)"
+    )
+
+
+def _split_line(answer: Answer, style: Style) -> list[str]:
+    text = split_text(answer)
+    return block("SPLIT", text, style) if text else []
 
 
 def _close_line(found: Plan, style: Style) -> list[str]:

@@ -8,7 +8,7 @@ from ..search.retimed import Simulation
 from ..search.why import Reason
 from ..search.worth import Worth
 from ..undivided import parameters
-from .plan import Answer
+from .plan import Answer, split_text
 from .record import Record, head, plain, record, shape
 
 
@@ -33,7 +33,7 @@ def plan_record(answer: Answer) -> Record:
         "worth": [_worth(each) for each in answer.worths],
         "why": _why(answer.why) if answer.why else None,
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
-        "assumptions": [*answer.notes, *found.assumptions, *_unknown(found)],
+        "assumptions": [*answer.notes, *filter(None, [split_text(answer)]), *found.assumptions, *_unknown(found)],
     }
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outlay import __version__
 
@@ -16,6 +16,9 @@ from ..model.model import Model
 from ..search.advice import Advice
 from ..undivided import Parameters
 from ..whole_run import goodput_of, run_of
+
+if TYPE_CHECKING:
+    from ..search.split import Split
 
 Record = dict[str, Any]
 
@@ -105,8 +108,8 @@ def shape(of: Model, owned: Parameters) -> Record:
     return {"name": of.name, "parameters": counts, "shape": plain(of)}
 
 
-def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
-    """A whole bill, and the ways to fit where it does not."""
+def record(of: Bill, advice: Sequence[Advice] = (), split: "Split | None" = None) -> Record:
+    """A whole bill, the ways to fit where it does not, and its split beside the engine's own cut."""
     made = head("bill") | {
         "model": model(of),
         "job": plain(of.job),
@@ -128,6 +131,7 @@ def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
         "assumptions": list(of.assumptions),
         "conventions": dict(of.conventions),
         **({"advice": [plain(each) for each in advice]} if advice else {}),
+        **_split(split),
         **({"profile": plain(of.engine.profile)} if of.engine.profile else {}),
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
         **({"offload": plain(of.offload)} if of.offload else {}),
@@ -136,6 +140,14 @@ def record(of: Bill, advice: Sequence[Advice] = ()) -> Record:
     }
     made["assumptions"] += [f"{path} is null: it has no meaning here" for path in unknown(made)]
     return made
+
+
+def _split(of: "Split | None") -> Record:
+    if of is None:
+        return {}
+    from .split import split_record
+
+    return {"split": split_record(of)}
 
 
 def _whole(of: Bill) -> Record:

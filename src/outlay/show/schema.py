@@ -7,6 +7,7 @@ from ..job import Job
 from ..layout.axes import Layout
 from .measured import REACHED
 from .profile_schema import FIT, PROFILE
+from .split_schema import SPLIT
 from .storage import LOADING, OFFLOAD, SAVED
 from .whole_run import WHOLE_RUN
 
@@ -143,7 +144,7 @@ def bill_schema() -> Schema:
             "conventions": {"type": "object", "additionalProperties": TEXT},
         }
     )
-    more = {"advice": list_of(record_of(ADVICE)), "profile": PROFILE, "rampup": _ramp()}
+    more = {"advice": list_of(record_of(ADVICE)), "split": SPLIT, "profile": PROFILE, "rampup": _ramp()}
     more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING), **WHOLE_RUN, **REACHED}
     return {"$schema": DRAFT, **_with_more(made, more)}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..bill import Bill, Violation
 from ..errors import Fault
@@ -27,11 +28,14 @@ from .storage import storage_lines
 from .text import BAD, Style, block, counted, duration, figure, percent, safe, short, table, wrapped
 from .whole_run import costs_part, run_lines
 
+if TYPE_CHECKING:
+    from ..search.split import Split
+
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 
 
-def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[str]:
-    """The whole bill of one layout, and the ways to fit where it does not."""
+def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "Split | None" = None) -> list[str]:
+    """The whole bill of one layout, the ways to fit where it does not, and its split beside the engine's own cut."""
     return [
         *headline(bill, style),
         *step_line(bill, style),
@@ -41,6 +45,7 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[
         *idle_line(bill, style),
         *binds_line(bill, style),
         *next_line(bill, advice, style),
+        *(_split(split, style) if split else ()),
         *loud_lines(bill, style),
         "",
         *violation_lines(bill.violations, style),
@@ -55,6 +60,12 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = ()) -> list[
         *storage_lines(bill, style),
         *closing_lines(bill, style),
     ]
+
+
+def _split(split: "Split", style: Style) -> list[str]:
+    from .split import split_lines
+
+    return split_lines(split, style)
 
 
 def subject_lines(bill: Bill, style: Style) -> list[str]:
