@@ -107,7 +107,7 @@ def one_bill(run: Run) -> None:
 
 
 def space(run: Run, name: str) -> None:
-    """A whole plan: every legal layout counted, the best billed, the baselines searched."""
+    """A whole plan: every legal layout counted, the first of the best billed, the baselines searched."""
     measured = run.found[name] = alone(name)
     seconds, rate, legal = measured["seconds"], measured["rate"], measured["layouts"]
     most_seconds, most_memory = LIMITS.get(name, (SMALL_SECONDS if legal < SMALL else None, None))
@@ -122,7 +122,7 @@ def space(run: Run, name: str) -> None:
 
 
 def a_list(run: Run) -> None:
-    """Independent random layouts, nothing shared."""
+    """Random layouts: rows recur as they are drawn, options are drawn one by one."""
     measured = run.found["list"] = alone("list")
     rate = measured["rate"]
     text = f"{measured['layouts']:>11,} layouts   {rate / 1e6:6.2f} M/s   {measured['seconds']:.3f} s"

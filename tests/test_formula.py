@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlay.errors import FormulaError
-from outlay.formula import WORDS, ceil, divide, each, floor, kept, maximum, minimum, of_row, sqrt, total, where
+from outlay.formula import WORDS, Stacked, ceil, divide, each, floor, kept, maximum, minimum, of_row, sqrt, total, where
 
 numbers = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e12, 1e12, allow_subnormal=False))
 positive = st.one_of(st.integers(0, 10**9), st.floats(0, 1e12, allow_subnormal=False))
@@ -159,6 +159,38 @@ def test_a_plain_formula_serves_rows_that_have_no_such_method() -> None:
 def test_two_rows_of_one_name_are_refused_because_one_would_be_lost() -> None:
     with pytest.raises(FormulaError, match="two rows are named 'norm'"):
         each(Row.weight, (Row("norm", 2), Row("norm", 3)), 1)
+
+
+@dataclass(frozen=True)
+class Several:
+    """One row that stands for two, of three columns."""
+
+    name: str
+    height: Any
+
+    def tall(self, more: Any) -> Any:
+        """What differs, through a word that is asked of this row alone."""
+        return total(each(Several.own, (self,), more))
+
+    def own(self, more: Any) -> Any:
+        """The same."""
+        return self.height + more
+
+    def same(self, more: Any) -> Any:
+        """What does not differ."""
+        return more
+
+
+def test_rows_that_are_stacked_answer_at_once_and_one_by_one() -> None:
+    height, more = np.asarray([[1.0], [5.0]]), np.asarray([1.0, 2.0, 3.0])
+    rows = Stacked([Several("row", height)])
+    rows.axes = 2
+    apart = each(Several.tall, rows, more)
+
+    assert {name: value.tolist() for name, value in apart.items()} == {"row 0": [2, 3, 4], "row 1": [6, 7, 8]}
+    assert maximum(apart).tolist() == [6, 7, 8]
+    assert each(Several.same, rows, more) == {"row": more}
+    assert each(Several.same, rows, 7) == {"row": 7}
 
 
 def test_every_word_says_what_it_means() -> None:

@@ -263,7 +263,7 @@ def test_the_three_or_few_stages_are_the_worst_of_all_on_a_thousand_random_layou
             legal_rows(case, declare(model, case.job, case.cluster, case.engine)),
         )
         for row in random.integers(0, len(grid.rows), 251):
-            layout = grid.layout_at(int(row), 0)
+            (layout,) = grid.layouts_at([int(row)], [0])
             at = load(replace(case, layout=layout, schedule=SCHEDULES[layout.schedule]))
             assert float(peak(at.stages, at.case)) == pytest.approx(
                 max(float(peak_of(one, at.case)) for one in at.every), rel=1e-12
@@ -280,7 +280,7 @@ def test_a_list_of_layouts_is_counted_as_each_by_itself() -> None:
         for name in Layout.__dataclass_fields__ if name not in ("split", *NOT_VARIED)
     } | {"split": (), "recompute_modules": ("core_attn",)})  # fmt: skip
     even = [index for index, layout in enumerate(chosen) if not layout.split]
-    peaks, seconds = count_list(case, flat, rows=17)
+    peaks, seconds = count_list(case, flat, cells=17)
     expected = [scalar(case, chosen[index]) for index in even]
     np.testing.assert_allclose(np.column_stack([peaks, seconds])[even], expected, rtol=1e-12)
     assert len(even) > 20

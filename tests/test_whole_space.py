@@ -48,7 +48,7 @@ def test_best_20_and_frontier_of_three_million_layouts_are_those_of_a_sort_of_al
 def test_the_kept_layouts_cost_by_themselves_what_the_search_found(grid: Grid) -> None:
     found = sweep(grid, 20)
     for each in (*found.best.found, *found.frontier.found()):
-        layout = grid.layout_at(each.row, each.cell)
+        (layout,) = grid.layouts_at([each.row], [each.cell])
         at = load(replace(grid.case, layout=layout, schedule=SCHEDULES[layout.schedule]))
         assert float(peak(at.stages, at.case)) == pytest.approx(each.peak, rel=1e-12)
         assert float(step_seconds(at.stages, at.whole, at.case)) == pytest.approx(each.seconds, rel=1e-12)

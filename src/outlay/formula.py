@@ -62,6 +62,8 @@ def divide(over: Real, under: Real) -> Real:
     if not isinstance(over, np.ndarray) and not isinstance(under, np.ndarray):
         return _plain(over / under) if under else 0.0
     nothing = np.equal(under, 0)
+    if not nothing.any():  # a comparison of what is divided by is less than a choice of each quotient
+        return over / under
     quotient: NDArray[np.float64] = np.where(nothing, 0.0, over / np.where(nothing, 1.0, under))
     return quotient
 
@@ -114,8 +116,24 @@ def each(formula: Callable[..., Real], rows: Iterable[Any], /, *inputs: Any) -> 
     for row in rows:
         if row.name in answers:
             raise FormulaError(f"each: two rows are named {row.name!r}, so one of them would not be counted")
-        answers[row.name] = of_row(formula, row.__class__)(row, *inputs)
+        answer = of_row(formula, row.__class__)(row, *inputs)
+        answers |= rows.apart(row.name, answer) if isinstance(rows, Stacked) else {row.name: answer}
     return answers
+
+
+class Stacked(tuple[Any, ...]):
+    """Rows of which each stands for several, along the first axis of its arrays: a formula answers for all at once.
+
+    `axes` are those of the arrays: what has fewer is the same for all.
+    """
+
+    axes = 0
+
+    def apart(self, name: str, answer: Real) -> dict[str, Real]:
+        """The answers that one row gave, one by one."""
+        if not isinstance(answer, np.ndarray) or answer.ndim < self.axes:
+            return {name: answer}
+        return {f"{name} {place}": part for place, part in enumerate(answer)}
 
 
 @cache

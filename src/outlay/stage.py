@@ -1,11 +1,12 @@
 """One stage of a pipeline with the costs of what it holds: every sum over its layers, computed once.
 
-What a layout then does to a stage (recompute, overlap, sharding) acts on these sums, so it costs a grid nothing more
-for a second kind of layer.
+What a layout then does to a stage acts on these sums, so it costs a grid nothing more for a second kind of layer.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from .formula import each, kept, maximum, total
 from .held import (
@@ -80,7 +81,17 @@ class StageCosts:
     @cached_property
     def expert_parameters(self) -> Params:
         """Trained expert parameters of the stage."""
-        return total(each(held_experts, self.parts))
+        return total(each(held_experts, self.routed))
+
+    @cached_property
+    def routed(self) -> tuple[Held, ...]:
+        """Parts that have trained experts."""
+        return tuple(held for held in self.parts if np.any(held.costs.expert_parameters))
+
+    @kept
+    def having(self, kind: str, what: str) -> tuple[Held, ...]:
+        """Parts whose dense parameters or experts have such a cost at all."""
+        return tuple(held for held in self.parts if np.any(getattr(held.costs.owned(kind), what)))
 
     @kept
     def frozen_bytes(self, kind: str) -> Bytes:
@@ -118,17 +129,17 @@ class StageCosts:
     @kept
     def copies(self, kind: str) -> Bytes:
         """Quantised copies of weights, dense or expert."""
-        return total(each(held_copies, self.parts, kind))
+        return total(each(held_copies, self.having(kind, "copies"), kind))
 
     @kept
     def moments(self, kind: str) -> Bytes:
         """The optimizer's moments, dense or expert."""
-        return total(each(held_moments, self.parts, kind))
+        return total(each(held_moments, self.having(kind, "moments"), kind))
 
     @kept
     def orthogonalised(self, kind: str) -> Seconds:
         """Time in which the optimizer orthogonalises matrices, dense or expert."""
-        return total(each(held_orthogonalised, self.parts, kind))
+        return total(each(held_orthogonalised, self.having(kind, "orthogonalised"), kind))
 
     @cached_property
     def end_parameters(self) -> Params:
@@ -266,19 +277,24 @@ class StageCosts:
         return total(each(held_context_backward, self.layers))
 
     @cached_property
+    def exchanging(self) -> tuple[Held, ...]:
+        """Layers that exchange tokens between experts."""
+        return tuple(held for held in self.layers if np.any(held.costs.ep.forward) or np.any(held.costs.etp.forward))
+
+    @cached_property
     def expert_forward(self) -> Seconds:
         """Exchange between experts, forward."""
-        return total(each(held_expert_forward, self.layers))
+        return total(each(held_expert_forward, self.exchanging))
 
     @cached_property
     def expert_again(self) -> Seconds:
         """Exchange between experts of the modules that run again."""
-        return total(each(held_expert_again, self.layers))
+        return total(each(held_expert_again, self.exchanging))
 
     @cached_property
     def expert_backward(self) -> Seconds:
         """Exchange between experts, backward."""
-        return total(each(held_expert_backward, self.layers))
+        return total(each(held_expert_backward, self.exchanging))
 
 
 def stage_costs(stage: Stage, costs: ModelCosts, stages: Count = 1) -> StageCosts:

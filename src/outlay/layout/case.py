@@ -1,10 +1,11 @@
 """A case: one complete question. Every field is filled, so formulas need no defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from ..cluster.accelerator import Cluster
-from ..cluster.network import Group
+from ..cluster.network import Group, group
 from ..engines.engine import MEGATRON, Engine, TimeBands, Workspaces
 from ..engines.recipe import Recipe
 from ..engines.tables import time_bands, workspaces
@@ -89,6 +90,11 @@ class Case:
         return where(self.layout.zero >= self.engine.weights_sharded_from, self.recipe.orthogonal, 0)
 
     @cached_property
+    def tensor_shown(self) -> Share:
+        """Share of tensor-parallel exchange that no chunk of a matrix multiply hides."""
+        return where(self.layout.overlap_tp, 1 - self.engine.tp_hidden, 1)
+
+    @cached_property
     def deferred(self) -> Count:
         """1 where a pipeline keeps gradients whole until its last backward pass."""
         return where(self.engine.defers_sync, where(self.layout.pp > 1, 1, 0), 0)
@@ -160,8 +166,12 @@ class Case:
 
     @cached_property
     def expert_replicas(self) -> Replicas:
-        """Ranks with the same experts; the inner ones shard."""
+        """Ranks with the same experts; the inner ones shard. One rank, and no exchange, where there are none."""
         at = self.layout
+        if not self.model.experts:
+            alone = group(1, 1, self.cluster)
+            nothing: dict[str, Any] = {each.name: 0 for each in fields(Replicas)}
+            return Replicas(**(nothing | dict.fromkeys(("shard", "summed"), alone)))
         return self._replicas(*groups(at.edp, at.expert_shard, at.etp * at.ep, at.zero >= 1, self.cluster))
 
     def _replicas(self, shard: Group, summed: Group) -> Replicas:
@@ -204,12 +214,14 @@ class Case:
     @cached_property
     def expert_weight_cut(self) -> Count:
         """Ranks over which expert weights are cut."""
-        return where(self.layout.zero >= self.engine.weights_sharded_from, self.layout.expert_shard, 1)
+        cut: Count = where(self.layout.zero >= self.engine.weights_sharded_from, self.layout.expert_shard, 1)
+        return where(self.model.experts > 0, cut, 1)
 
     @cached_property
     def expert_gradient_cut(self) -> Count:
         """Ranks over which expert gradients are cut."""
-        return where((self.layout.zero >= 2) & (self.whole == 0), self.layout.expert_shard, 1)
+        cut: Count = where((self.layout.zero >= 2) & (self.whole == 0), self.layout.expert_shard, 1)
+        return where(self.model.experts > 0, cut, 1)
 
     @cached_property
     def gradients_here(self) -> Share:
@@ -231,7 +243,8 @@ class Case:
     @cached_property
     def expert_optimizer_cut(self) -> Count:
         """Ranks over which the experts' part of the optimizer is cut."""
-        return where(self.layout.zero >= 1, self.layout.expert_shard, 1)
+        cut: Count = where(self.layout.zero >= 1, self.layout.expert_shard, 1)
+        return where(self.model.experts > 0, cut, 1)
 
     @cached_property
     def gathers_blocks(self) -> Count:

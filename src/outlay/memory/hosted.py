@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Fault
-from ..formula import maximum
+from ..formula import each, maximum
 from ..layout.case import Case
 from ..layout.complete import flag
 from ..quantities import GB
@@ -28,8 +28,12 @@ def hosted(stages: Sequence[StageCosts], case: Case) -> Any:
         return 0.0
     here: dict[str, Any] = dict.fromkeys(OFFLOADS, 0.0)
     whole = replace(case, layout=replace(case.layout, **here))
-    moved = (weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes)
-    return maximum(*(sum(each(stage, whole) - each(stage, case) for each in moved) for stage in stages))
+    return maximum(each(_moved, stages, whole, case))
+
+
+def _moved(stage: StageCosts, whole: Case, case: Case) -> Any:
+    held = (weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes)
+    return sum(part(stage, whole) - part(stage, case) for part in held)
 
 
 def hosting(held: float, case: Case) -> tuple[str, ...]:

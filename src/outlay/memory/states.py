@@ -98,9 +98,19 @@ def dummy_bytes(stage: StageCosts, case: Case) -> Bytes:
     )
 
 
+def freeing(case: Case) -> tuple[Engine, ...]:
+    """The engine, where it frees gradients after each step."""
+    return (case.engine,) if case.engine.frees_gradients else ()
+
+
+def freed_bytes(engine: Engine, stage: StageCosts, case: Case) -> Bytes:
+    """Gradients that an engine made in the one backward pass of a step."""
+    return where(case.fresh > 0, gradient_bytes(stage, case), 0)
+
+
 def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Gradients that are not there yet where the backward pass begins: with one micro-batch, freed after each step."""
-    return where(case.fresh > 0, gradient_bytes(stage, case), 0)
+    return total(each(freed_bytes, freeing(case), stage, case))
 
 
 def unit_bytes(stage: StageCosts, case: Case) -> Bytes:

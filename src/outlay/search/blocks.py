@@ -1,6 +1,6 @@
 """A block: rows times options, counted at once. Costs of layers are computed once for each distinct combination."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 
 from ..formula import ceil
 from ..layer import ModelCosts, model_costs
-from ..layout.axes import Layout, joined
+from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.predicates import longest_stage
-from ..layout.stages import candidates, chunk_sizes, distinct, whole
+from ..layout.stages import chunk_sizes
 from ..memory.hosted import hosted
 from ..memory.peak import Stages, peak
-from ..schedule.laws import among
-from ..stage import stage_costs
-from ..step.total import step_seconds
-from .options import Choice, choice, groups, hybrid_shard, keys, merged
+from ..quantities import Count
+from .combinations import combinations
+from .options import AXES, Choice, choice, groups, hybrid_shard, keys
 from .rows import Rows, taken
 from .space import Space
+from .stacked import counted
 
 Array = NDArray[Any]
 CELLS = 400_000  # of a block: small enough for the cache, large enough that calls do not matter
+ROWS = 6_000  # of a block, where each has few options
 OF_COSTS = ("tp", "cp", "ep", "etp", "micro_batch", "sp", "cp_kind", "moe_dispatch")
 
 
@@ -51,7 +52,7 @@ class Hoisted:
     table: ModelCosts
     index: Array
 
-    def at(self, ids: Array) -> ModelCosts:
+    def at(self, ids: Array | slice) -> ModelCosts:
         """The costs of some rows."""
         index = self.index[ids]
 
@@ -62,24 +63,10 @@ class Hoisted:
         return costs
 
 
-def numbered(values: Array) -> tuple[int, Array]:
-    """How many distinct values there are, and a number from 0 on for each: one comparison a value, for a few values."""
-    place, left, size = np.zeros(values.shape, int), np.ones(values.shape, bool), 0
-    while left.any():
-        here = values == values[np.argmax(left)]
-        place[here] = size
-        left &= ~here
-        size += 1
-    return size, place
-
-
 def hoist(case: Case, rows: Layout) -> Hoisted:
     """Walk the inventory once, over the distinct combinations among the rows."""
-    code = np.asarray(rows.apart, int) if case.model.tied else np.zeros(np.shape(rows.tp), int)
-    for name in OF_COSTS:
-        size, place = numbered(np.broadcast_to(getattr(rows, name), code.shape))
-        _, code = distinct(code * size + place)  # stays small: combinations that occur
-    first, index = distinct(code)
+    ends = [rows.apart] if case.model.tied else []
+    first, index = combinations([*ends, *(getattr(rows, name) for name in OF_COSTS)], np.size(rows.tp))
     table = model_costs(case.model, case.job, case.cluster, taken(rows, first), case.engine)
     return Hoisted(mapped(table, single), index)
 
@@ -104,38 +91,55 @@ class Grid:
     @cached_property
     def keys(self) -> Array:
         """For each row, the key of its options."""
-        if not len(self.rows):
-            return np.empty(0, int)
-        return merged(keys(replace(self.case, layout=self.rows.layout), self.space), self.space)
+        return keys(replace(self.case, layout=self.rows.layout), self.space) if len(self.rows) else np.empty(0, int)
+
+    @cached_property
+    def groups(self) -> list[tuple[Choice, Array]]:
+        """Lists of options, and the rows that take them."""
+        return list(groups(self.keys, self.space))
 
     @cached_property
     def layouts(self) -> int:
         """How many distinct legal layouts there are."""
-        return sum(len(members) * choice(key, self.space).cells for key, members in groups(self.keys))
+        return sum(len(members) * some.cells for some, members in self.groups)
 
     def blocks(self, cells: int = CELLS) -> Iterator[Block]:
         """Every legal layout once, block by block."""
         hoisted = hoist(self.case, self.rows.layout) if len(self.rows) else None
-        for key, members in groups(self.keys):
-            some = choice(key, self.space)
-            each = max(1, cells // some.cells)
+        for some, members in self.groups:
+            each = max(1, min(cells // some.cells, ROWS))
             for start in range(0, len(members), each):
-                ids = members[start : start + each]
+                here = slice(start, start + each)
                 assert hoisted is not None
-                yield Block(ids, *count_block(self.case, hoisted, self.rows.layout, ids, some))
+                ids = members[here]
+                yield Block(ids, *count_block(self.case, hoisted, self.rows.layout, ids, some.of(here)))
 
-    def layout_at(self, row: int, cell: int) -> Layout:
-        """One layout, as Python numbers; an uneven pipeline says its split."""
-        some = choice(int(self.keys[row]), self.space).at(cell)
-        one = with_options(self.case, taken(self.rows.layout, row), some)
-        picked = {f.name: _number(getattr(one, f.name)) for f in fields(Layout)} | {"split": ()}
-        picked["keep_gathered"] = self.case.layout.keep_gathered
+    def layouts_at(self, rows: Sequence[int], cells: Sequence[int]) -> list[Layout]:
+        """Layouts of some rows and cells, as Python numbers; an uneven pipeline says its split."""
+        if not rows:
+            return []
+        chosen = [choice(key, self.space).at(cell) for key, cell in zip(self.keys[rows].tolist(), cells, strict=True)]
+        some = Choice(**{each.name: np.asarray([getattr(one, each.name) for one in chosen]) for each in fields(Choice)})
+        found = with_options(self.case, taken(self.rows.layout, np.asarray(rows)), some)
+        columns = {each.name: _numbers(getattr(found, each.name), len(rows)) for each in fields(Layout)}
+        return [self._one(dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)]
+
+    def _one(self, picked: dict[str, Any]) -> Layout:
+        """One layout with fields that a row does not have."""
+        picked |= {"split": (), "keep_gathered": self.case.layout.keep_gathered}
         if picked["recompute"] != "selective":
             picked["recompute_modules"] = ()
         told = self.case.engine.splits_layers and not self.case.engine.counts_ends
         if told and self.case.model.layers % (picked["pp"] * picked["vpp"]):
             picked["split"] = tuple(chunk_sizes(self.case.model.layers, picked["pp"], picked["vpp"]))
         return Layout(**picked)
+
+
+@dataclass(frozen=True)
+class Several(Layout):
+    """The layouts of a block: whichever data-parallel ranks shard, there are as many of them as the row has."""
+
+    dp: Count = 1  # one number a row; of a layout it follows from two fields
 
 
 def with_options(case: Case, rows: Layout, some: Choice) -> Layout:
@@ -152,17 +156,14 @@ def with_options(case: Case, rows: Layout, some: Choice) -> Layout:
         "offload_optimizer": some.offload_optimizer,
         "overlap_dp": some.overlap_dp,
     }
-    return joined(rows, **changed)
+    picked = {each.name: getattr(rows, each.name) for each in fields(Layout)}
+    return Several.grid(**(picked | changed), dp=rows.dp)
 
 
 def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Choice) -> tuple[Array, Array]:
     """Peak and step of some rows times options."""
-    layout = with_options(case, taken(rows, ids), some)
-    asked = replace(case, layout=layout, schedule=among(np.asarray(layout.schedule)))
-    costs = hoisted.at(ids)
-    found = candidates(case.model, layout, case.engine.counts_ends)
-    stages = tuple(stage_costs(stage, costs) for stage in found)
-    seconds = step_seconds(stages, stage_costs(whole(case.model), costs, layout.pp), asked)
+    block = replace(case, layout=with_options(case, taken(rows, ids), some))
+    asked, stages, seconds = counted(block, hoisted.at(ids), AXES)
     return _peaks(stages, asked), np.broadcast_to(seconds, (*some.shape, len(ids)))
 
 
@@ -174,7 +175,7 @@ def _peaks(stages: Stages, case: Case) -> Array:
     return np.where(hosted(stages, case) <= there, peaks, np.inf)
 
 
-def _number(value: Any) -> Any:
-    """A field of one layout, as a Python value; whole numbers as whole numbers."""
-    plain = value.item() if isinstance(value, np.ndarray | np.generic) else value
-    return int(plain) if isinstance(plain, float) and plain == int(plain) else plain
+def _numbers(value: Any, length: int) -> list[Any]:
+    """A field of some layouts, as Python values; whole numbers as whole numbers."""
+    plain = value.tolist() if isinstance(value, np.ndarray) else [value] * length
+    return [int(one) if isinstance(one, float) and one == int(one) else one for one in plain]

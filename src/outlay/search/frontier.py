@@ -30,22 +30,27 @@ class Frontier:
 
     def offer(self, peaks: Floats, seconds: Floats, rows: NDArray[np.intp]) -> None:
         """Look at a block: peaks broadcast against seconds, rows along the last axis."""
-        bins = np.minimum(peaks * (BINS / self.limit), BINS).astype(np.intp)
-        keep = seconds < np.where(peaks <= self.limit, self.bound[bins], -np.inf)
+        keep = seconds < np.where(peaks <= self.limit, self.bound[self._bins(peaks)], -np.inf)
         places = np.flatnonzero(keep)
         if not places.size:
             return
-        width = seconds.shape[-1]
         memory = np.broadcast_to(peaks, seconds.shape)[np.unravel_index(places, seconds.shape)]
-        found = np.column_stack([memory, seconds.ravel()[places], rows[places % width], places // width])
+        times = seconds.ravel()[places]
+        self._tighten(memory, times)
+        left = np.flatnonzero(times < self.bound[self._bins(memory)])
+        places, width = places[left], seconds.shape[-1]
+        found = np.column_stack([memory[left], times[left], rows[places % width], places // width])
         self.points = staircase(np.concatenate([self.points, found]))
-        self._tighten()
 
-    def _tighten(self) -> None:
-        at = np.minimum((self.points[:, 0] * (BINS / self.limit)).astype(int) + 1, BINS)
-        self.bound[:] = np.inf
-        np.minimum.at(self.bound, at, self.points[:, 1])
-        self.bound = np.minimum.accumulate(self.bound)
+    def _bins(self, peaks: Floats) -> NDArray[np.intp]:
+        bins: NDArray[np.intp] = np.minimum(peaks * (BINS / self.limit), BINS).astype(np.intp)
+        return bins
+
+    def _tighten(self, peaks: Floats, seconds: Floats) -> None:
+        """Layouts bound those in every higher bin: most of a first block fall here, before any are sorted."""
+        least = np.full(BINS + 2, np.inf)
+        np.minimum.at(least, self._bins(peaks) + 1, seconds)
+        self.bound = np.minimum(self.bound, np.minimum.accumulate(least)[:-1])
 
     def found(self) -> list[Point]:
         """The frontier, least memory first."""

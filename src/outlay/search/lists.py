@@ -1,40 +1,31 @@
-"""A list of unrelated layouts, counted in blocks: for databases and tables, where nothing is shared."""
+"""A list of layouts, counted in blocks: for databases and tables. What recurs in the list is counted once."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layer import ModelCosts
 from ..layout.axes import Layout
 from ..layout.case import Case
-from ..layout.stages import candidates, whole
 from ..memory.peak import peak
-from ..schedule.laws import among
-from ..stage import stage_costs
-from ..step.total import step_seconds
 from .blocks import hoist
+from .nested import nested, rows_of
 from .rows import taken
+from .stacked import counted
 
 Floats = NDArray[np.float64]
-ROWS = 8_000  # of a block: its arrays stay in the cache
+CELLS = 50_000  # of a block: its arrays stay in the cache
 
 
-def count_list(case: Case, layouts: Layout, rows: int = ROWS) -> tuple[Floats, Floats]:
+def count_list(case: Case, layouts: Layout, cells: int = CELLS) -> tuple[Floats, Floats]:
     """Peak and step of every layout of a list: `layouts` holds flat arrays of one length; no rule is asked."""
     length = np.size(layouts.tp)
     peaks, seconds = np.empty(length), np.empty(length)
-    costs = hoist(case, layouts) if length else None
-    for start in range(0, length, rows):
-        ids = np.arange(start, min(start + rows, length))
+    rows = rows_of(layouts)
+    costs = hoist(case, taken(layouts, rows.first)) if length else None
+    for here, places in rows.blocks(cells):
         assert costs is not None
-        peaks[ids], seconds[ids] = _count(case, taken(layouts, ids), costs.at(ids))
+        block = replace(case, layout=nested(layouts, places))
+        asked, stages, time = counted(block, costs.at(here), places.ndim)
+        peaks[places], seconds[places] = peak(stages, asked), time
     return peaks, seconds
-
-
-def _count(case: Case, layout: Layout, costs: ModelCosts) -> tuple[Floats, Floats]:
-    asked = replace(case, layout=layout, schedule=among(np.asarray(layout.schedule)))
-    found = candidates(case.model, layout, case.engine.counts_ends)
-    stages = tuple(stage_costs(stage, costs) for stage in found)
-    time = step_seconds(stages, stage_costs(whole(case.model), costs, layout.pp), asked)
-    return np.asarray(peak(stages, asked)), np.asarray(time)

@@ -1,7 +1,7 @@
 """Options of each row: what constrains nothing, trimmed to what makes a difference there."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from math import ceil, prod
 from typing import Any
@@ -24,7 +24,7 @@ class Choice:
 
     recompute: Array
     recomputed: Array  # parts of a stage's layers, recomputed in full
-    parts: int  # that a stage's layers are divided into
+    parts: Any  # that a stage's layers are divided into: one number, or one a row
     overlap_tp: Array
     zero: Array
     hybrid: Array  # shards stay inside a scale-up domain
@@ -40,11 +40,17 @@ class Choice:
             self.overlap_dp.flat[overlap_dp],
         )  # fmt: skip
 
+    def of(self, rows: slice) -> "Choice":
+        """The options of some of the rows."""
+        every = {each.name: getattr(self, each.name) for each in fields(self)}
+        along_rows = (name for name, part in every.items() if np.ndim(part) and part.shape[-1] > 1)
+        return replace(self, **{name: every[name][..., rows] for name in along_rows})
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Options along each axis before the rows."""
         lists = (self.recompute, self.overlap_tp, self.zero, self.offload_optimizer, self.overlap_dp)
-        return tuple(part.size for part in lists)
+        return tuple(part.shape[place] for place, part in enumerate(lists))
 
     @property
     def cells(self) -> int:
@@ -52,7 +58,7 @@ class Choice:
         return prod(self.shape)
 
 
-def along(place: int, values: list[Any]) -> Array:
+def along(place: int, values: Sequence[Any]) -> Array:
     """Values along one axis of a block."""
     array = np.asarray(values)
     return (array.astype(float) if array.dtype.kind in "iu" else array).reshape(
@@ -104,9 +110,12 @@ def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
     return [*plain, *(("full", float(count)) for count in counts)]
 
 
+Lists = tuple[int, tuple[tuple[str, float], ...], tuple[tuple[int, bool], ...], tuple[tuple[Any, ...], ...]]
+
+
 @lru_cache(maxsize=256)
-def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: tuple[Any, ...]) -> Choice:
-    overlap_tp, overlap_dp, offload = rest
+def _choice(lists: Lists) -> Choice:
+    parts, recompute, zero, (overlap_tp, overlap_dp, offload) = lists
     return Choice(
         recompute=along(0, [kind for kind, _ in recompute]),
         recomputed=along(0, [count for _, count in recompute]),
@@ -119,12 +128,12 @@ def _lists(parts: int, recompute: tuple[Any, ...], zero: tuple[Any, ...], rest: 
     )
 
 
-def choice(key: int, space: Space) -> Choice:
+def lists(key: int, space: Space) -> Lists:
     """The options of rows with this key: one value of those that change nothing, and none that the engine has not."""
     parts, most, hidden, replicas, hybrid = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
     runs = [pair for pair in space.zero if pair[0] <= most]
     zero = [pair for pair in runs if hybrid or not pair[1]] or runs[:1]
-    return _lists(
+    return (
         parts,
         tuple(_recompute(space, parts)),
         tuple(zero if replicas else zero[:1]),
@@ -136,17 +145,33 @@ def choice(key: int, space: Space) -> Choice:
     )
 
 
-def merged(found: Array, space: Space) -> Array:
-    """Keys that offer the same options become one: fewer groups, larger blocks."""
-    first: dict[str, int] = {}
-    same = {int(key): first.setdefault(repr(vars(choice(int(key), space))), int(key)) for key in np.unique(found)}
-    table = np.zeros(int(found.max()) + 1 if found.size else 1, int)
-    for key, kept in same.items():
-        table[key] = kept
-    return table[found]
+def choice(key: int, space: Space) -> Choice:
+    """The same as arrays, each along an axis of its own."""
+    return _choice(lists(key, space))
 
 
-def groups(found: Array) -> Iterator[tuple[int, Array]]:
-    """Each list of options, and the rows that take it."""
-    for key in np.unique(found):
-        yield int(key), np.flatnonzero(found == key)
+def groups(found: Array, space: Space) -> Iterator[tuple[Choice, Array]]:
+    """Lists of options, and the rows that take them.
+
+    Rows whose lists are of equal lengths go together, so that groups are few and blocks large: where their values
+    differ, the array of an option also runs along the rows.
+    """
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for key in np.unique(found).tolist():
+        alike.setdefault(choice(key, space).shape, []).append(key)
+    for keys_alike in alike.values():
+        members = np.flatnonzero(np.isin(found, keys_alike))
+        which = np.searchsorted(keys_alike, found[members])
+        yield beside([choice(key, space) for key in keys_alike], which), members
+
+
+def beside(choices: list[Choice], which: Array) -> Choice:
+    """Lists of equal lengths as one: where they differ, an array also runs along the rows, which take one each."""
+
+    def joint(name: str) -> Any:
+        every = [np.asarray(getattr(each, name)) for each in choices]
+        if all(np.array_equal(each, every[0]) for each in every):
+            return getattr(choices[0], name)
+        return np.stack(every, axis=-1)[..., which].reshape(*every[0].shape[:-1], -1)
+
+    return Choice(**{each.name: joint(each.name) for each in fields(Choice)})

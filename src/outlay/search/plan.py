@@ -1,8 +1,9 @@
-"""plan(): every layout of a space counted, the best of them billed, and what makes the answer one to act on."""
+"""plan(): every layout of a space counted, the best of them ranked, and what makes the answer one to act on."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..memory.peak import peak_bytes
 from ..model.model import Model
 from ..model.modules import modules_of
 from .best import Best
+from .best import Found as Kept
 from .blocks import Grid
 from .empty import Emptied, emptied
 from .frontier import Frontier
@@ -32,10 +34,18 @@ Progress = Callable[[int, int, float], None]  # counted, legal, best seconds so 
 
 @dataclass(frozen=True)
 class Ranked:
-    """One layout of the answer, and its bill."""
+    """One layout of the answer, with the time and peak that the search counted; its bill is made when it is read."""
 
     layout: Layout
-    bill: Bill
+    seconds: float
+    peak_bytes: float
+    case: Case = field(repr=False, compare=False)
+
+    @cached_property
+    def bill(self) -> Bill:
+        """The same layout, item by item."""
+        case = self.case
+        return count(case.model, case.job, case.cluster, self.layout, case.engine)
 
 
 @dataclass(frozen=True)
@@ -185,31 +195,35 @@ def plan(
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, best, progress)
     seconds = time.perf_counter() - start
-    ranking = tuple(billed(grid, each.row, each.cell) for each in found.best.found)
-    least = found.least.found[:1] if not ranking else []
+    kept = _ranked(grid, found.best.found)
+    least = [] if kept else _ranked(grid, [_turned_back(each) for each in found.least.found])
     return Plan(
-        model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=ranking,
+        model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=kept,
         frontier=_frontier(grid, found.frontier),
         baselines=baselines(case, width),
         rejected=tuple(Rejection(rule, count) for rule, count in grid.rows.rejected.items()),
         search=_search(grid, found, seconds),
-        smallest=billed(grid, least[0].row, least[0].cell) if least else None,
+        smallest=least[0] if least else None,
         emptied=None if len(grid.rows) else emptied(case, space, grid.rows),
         assumptions=assumptions,
     )  # fmt: skip
 
 
-def billed(grid: Grid, row: int, cell: int) -> Ranked:
-    """One layout of a grid with its bill."""
-    layout, case = grid.layout_at(row, cell), grid.case
-    return Ranked(layout, count(case.model, case.job, case.cluster, layout, case.engine))
+def _turned_back(least: Kept) -> Kept:
+    return replace(least, seconds=least.peak, peak=least.seconds)
+
+
+def _ranked(grid: Grid, found: Sequence[Kept]) -> tuple[Ranked, ...]:
+    layouts = grid.layouts_at([each.row for each in found], [each.cell for each in found])
+    return tuple(Ranked(at, each.seconds, each.peak, grid.case) for at, each in zip(layouts, found, strict=True))
 
 
 def _frontier(grid: Grid, frontier: Frontier) -> tuple[FrontierPoint, ...]:
-    fits = limits(grid.case).fits
+    fits, points = limits(grid.case).fits, frontier.found()
+    layouts = grid.layouts_at([point.row for point in points], [point.cell for point in points])
     return tuple(
-        FrontierPoint(point.peak, point.seconds, grid.layout_at(point.row, point.cell), point.peak <= fits)
-        for point in frontier.found()
+        FrontierPoint(point.peak, point.seconds, layout, point.peak <= fits)
+        for point, layout in zip(points, layouts, strict=True)
     )
 
 
@@ -248,7 +262,16 @@ def _best_of(case: Case, space: Space) -> Ranked | None:
     """The fastest that fits; where none does, the one that needs least."""
     if not space.zero:
         return None
-    grid = Grid(case, space, legal_rows(case, space))
+    return first_of(Grid(case, space, legal_rows(case, space)))
+
+
+def first_of(grid: Grid) -> Ranked | None:
+    """The fastest of a grid that fits; where none does, the one that needs least; None where it holds none."""
     found = sweep(grid, 1)
-    kept = found.best.found or found.least.found
-    return billed(grid, kept[0].row, kept[0].cell) if kept else None
+    kept = found.best.found or [_turned_back(each) for each in found.least.found]
+    return next(iter(_ranked(grid, kept)), None)
+
+
+def ranked_by(bill: Bill, case: Case) -> Ranked:
+    """A layout that was billed already, among those of a case."""
+    return Ranked(bill.layout, bill.step.seconds, bill.memory.peak_bytes, case)

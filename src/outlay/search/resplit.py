@@ -5,13 +5,11 @@ from dataclasses import replace
 
 from ..bill import count
 from .blocks import Grid
-from .plan import Plan, Ranked, asked, sweep
+from .plan import Plan, Ranked, asked, ranked_by, sweep
 from .rows import legal_rows
 from .split import best_split, unfilled
 
-ROOM = (
-    1.3  # times the memory, in which layouts are looked at that may fit with another split: assumed, no bill knows it
-)
+ROOM = 1.3  # times the memory in which layouts are looked at that may fit with another split: assumed
 
 
 def resplit(plan: Plan, most: int) -> Plan:
@@ -31,13 +29,13 @@ def _roomier(plan: Plan, most: int) -> Iterator[Ranked]:
     """The fastest layouts of the space on accelerators with more memory, as they are on those that there are."""
     card = plan.cluster.accelerator
     larger = replace(plan.cluster, accelerator=replace(card, memory_bytes=ROOM * card.memory_bytes))
-    case, _ = asked(plan.model, plan.job, larger, plan.engine)
-    grid = Grid(case, plan.space, legal_rows(case, plan.space))
-    for each in sweep(grid, most).best.found:
-        layout = grid.layout_at(each.row, each.cell)
+    here, there = (asked(plan.model, plan.job, on, plan.engine)[0] for on in (plan.cluster, larger))
+    grid = Grid(there, plan.space, legal_rows(there, plan.space))
+    found = sweep(grid, most).best.found
+    for layout in grid.layouts_at([each.row for each in found], [each.cell for each in found]):
         bill = count(plan.model, plan.job, plan.cluster, layout, plan.engine)
         if not bill.violations:
-            yield Ranked(layout, bill)
+            yield ranked_by(bill, here)
 
 
 def _with_best(ranked: Ranked) -> Ranked:
@@ -46,7 +44,7 @@ def _with_best(ranked: Ranked) -> Ranked:
     found = best_split(bill.model, bill.job, bill.cluster, unfilled(bill), bill.engine)
     if found is None or found.bill is found.own:
         return ranked
-    return Ranked(found.bill.layout, found.bill)
+    return ranked_by(found.bill, ranked.case)
 
 
 def changed(before: Plan, after: Plan) -> int:

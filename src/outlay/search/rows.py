@@ -51,7 +51,10 @@ def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int
     legal = np.ones(shape, bool)
     left, rejected = legal.size, {}
     for rule in rules:
-        legal &= rule.legal(case)
+        obeyed = rule.legal(case)
+        if np.all(obeyed):
+            continue
+        legal &= obeyed
         now = int(np.count_nonzero(legal))
         if now < left:
             rejected[rule.code] = (left - now) * weight
@@ -61,12 +64,13 @@ def _filtered(case: Case, rules: list[Rule], shape: tuple[int, ...], weight: int
 
 def _flat(layout: Layout, legal: Array) -> Layout:
     """The legal cells, as flat arrays."""
-    places = np.nonzero(legal)
+    places = np.unravel_index(np.flatnonzero(legal), legal.shape)
     picked = {}
     for place, name in enumerate(DEGREES):
         picked[name] = getattr(layout, name).ravel()[places[place]]
-    shard = np.broadcast_to(np.asarray(layout.dp_shard), legal.shape)[places]
-    return joined(layout, **picked, dp_shard=shard)
+    shard = np.asarray(layout.dp_shard)
+    varies = tuple(place if size > 1 else 0 for place, size in zip(places, shard.shape, strict=True))
+    return joined(layout, **picked, dp_shard=np.broadcast_to(shard[varies], places[0].shape))
 
 
 def legal_rows(case: Case, space: Space) -> Rows:
@@ -78,13 +82,14 @@ def legal_rows(case: Case, space: Space) -> Rows:
     shape = tuple(len(space.degrees[name]) for name in DEGREES)
     legal, rejected = _filtered(product, degrees, shape, len(space.schedules) * space.options)
     rows = _flat(product.layout, legal)
+    most = np.broadcast_to(most_zero(replace(case, layout=rows)), np.shape(rows.tp))
     places, names = [], []
     for schedule in space.schedules:
         asked = replace(case, layout=joined(rows, schedule=schedule), schedule=SCHEDULES[schedule])
         of_schedule = [rule for rule in rules if rule.code in OF_A_SCHEDULE]
         legal, more = _filtered(asked, of_schedule, np.shape(rows.tp), space.options)
         places.append(np.flatnonzero(legal & ~disguised(rows, schedule)))
-        more |= above_zero(case, taken(rows, places[-1]), space)
+        more |= above_zero(most[places[-1]], space)
         rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}
         names.append(np.full(places[-1].size, schedule))
     index = np.concatenate(places)
@@ -92,9 +97,8 @@ def legal_rows(case: Case, space: Space) -> Rows:
     return Rows(kept, rejected)
 
 
-def above_zero(case: Case, rows: Layout, space: Space) -> dict[str, int]:
-    """Layouts of some rows whose ZeRO stage the engine does not run beside their pipeline or tensor parallelism."""
-    most = np.broadcast_to(most_zero(replace(case, layout=rows)), np.shape(rows.tp))
+def above_zero(most: Array, space: Space) -> dict[str, int]:
+    """Layouts of some rows whose ZeRO stage is above the `most` that the engine runs beside the rest of each row."""
     above = sum(int(np.count_nonzero(most < stage)) for stage, _ in space.zero)
     each = space.options // max(1, len(space.zero))
     return {"LAY031": above * each} if above else {}

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from ..bill import Bill, count
 from ..layout.axes import Layout
+from ..layout.case import Case
 from .blocks import Grid
 from .narrow import narrow
-from .plan import Plan, Ranked, billed, sweep
+from .plan import Plan, Ranked, first_of, ranked_by
 from .plan import asked as case_asked
 from .rows import legal_rows
 from .space import Width, declare
@@ -38,20 +39,18 @@ def why(found: Plan, width: Width, asked: Mapping[str, Any]) -> Reason:
     space = narrow(declared, **{name: (value,) for name, value in asked.items()})
     grid = Grid(case, space, legal_rows(case, space))
     if not grid.layouts:
-        return Reason(asked, "illegal", _as_asked(found, asked), 0, 0.0, 0.0)
-    kept = sweep(grid, 1)
-    at = (kept.best.found or kept.least.found)[0]
-    ranked = billed(grid, at.row, at.cell)
-    return Reason(
-        asked, _answer(found, ranked.bill), ranked, grid.layouts, _slower(found, ranked.bill), _over(ranked.bill)
-    )
+        return Reason(asked, "illegal", _as_asked(case, asked), 0, 0.0, 0.0)
+    ranked = first_of(grid)
+    assert ranked is not None
+    bill = ranked.bill
+    return Reason(asked, _answer(found, bill), ranked, grid.layouts, _slower(found, bill), _over(bill))
 
 
-def _as_asked(found: Plan, asked: Mapping[str, Any]) -> Ranked | None:
+def _as_asked(case: Case, asked: Mapping[str, Any]) -> Ranked | None:
     """The layout with these values and defaults elsewhere, with the rules that it breaks; none where it breaks none."""
     fields = {name: value for name, value in asked.items() if name != "hybrid"}
-    bill = count(found.model, found.job, found.cluster, Layout(**fields), found.engine)
-    return Ranked(bill.layout, bill) if bill.violations else None
+    bill = count(case.model, case.job, case.cluster, Layout(**fields), case.engine)
+    return ranked_by(bill, case) if bill.violations else None
 
 
 def _answer(found: Plan, bill: Bill) -> Answer:

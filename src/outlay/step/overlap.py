@@ -1,6 +1,7 @@
 """What of an exchange shows: each axis's collectives less what hides behind compute."""
 
-from ..formula import maximum, where
+from ..engines.engine import Engine
+from ..formula import each, maximum, total, where
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..quantities import Bandwidth, Count, Seconds, Share
@@ -10,8 +11,7 @@ from .traffic import data_bytes
 
 def tensor_forward(stage: StageCosts, case: Case) -> Seconds:
     """Exposed tensor-parallel exchange of the forward pass of one micro-batch on one stage."""
-    shown: Share = where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)
-    return shown * (stage.tensor_forward + stage.end_tensor_forward)
+    return case.tensor_shown * (stage.tensor_forward + stage.end_tensor_forward)
 
 
 def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
@@ -20,11 +20,10 @@ def tensor_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
     Without sp the backward all-reduce runs beside the weight gradients, and `backward_exposed` of it shows.
     """
     beside: Share = where(case.layout.sp, 1, case.engine.backward_exposed)
-    shown: Share = where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)
     back: Seconds = stage.tensor_backward + stage.end_tensor_backward
     once: Seconds = stage.tensor_forward + stage.end_tensor_forward + beside * back
     again: Seconds = where(case.layout.selective, stage.tensor_again, recomputed * stage.tensor_forward)
-    return shown * (once + again)
+    return case.tensor_shown * (once + again)
 
 
 def context_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Seconds:
@@ -33,11 +32,21 @@ def context_seconds(stage: StageCosts, recomputed: Share, layout: Layout) -> Sec
     return once + where(layout.selective, stage.context_again, recomputed * stage.context_forward)
 
 
-def expert_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
-    """Exposed exchange between experts of one micro-batch on one stage."""
+def exchanging(stage: StageCosts) -> tuple[StageCosts, ...]:
+    """The stage, where its layers exchange tokens between experts."""
+    return (stage,) if stage.exchanging else ()
+
+
+def exchange_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
+    """Exposed exchange between experts of one micro-batch on a stage that has it."""
     shown: Share = where(case.layout.overlap_ep, 1 - case.engine.ep_hidden, 1)
     once: Seconds = stage.expert_forward + stage.expert_backward
     return shown * (once + where(case.layout.selective, stage.expert_again, recomputed * stage.expert_forward))
+
+
+def expert_seconds(stage: StageCosts, recomputed: Share, case: Case) -> Seconds:
+    """Exposed exchange between experts of one micro-batch on one stage."""
+    return total(each(exchange_seconds, exchanging(stage), recomputed, case))
 
 
 def exposed_data(alone: Seconds, one_pass: Seconds, case: Case) -> Seconds:
@@ -48,8 +57,17 @@ def exposed_data(alone: Seconds, one_pass: Seconds, case: Case) -> Seconds:
     return maximum(remaining=alone - room * one_pass, least=least)
 
 
+def crowding(case: Case) -> tuple[Engine, ...]:
+    """The engine, where its exchange takes memory's bandwidth from kernels."""
+    return (case.engine,) if case.engine.wire_accesses > 0 else ()
+
+
+def crowded_seconds(engine: Engine, stage: StageCosts, case: Case) -> Seconds:
+    """What an engine's data-parallel exchange takes from the memory of the device."""
+    reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
+    return engine.wire_accesses * data_bytes(stage, case) / reached
+
+
 def wire_seconds(stage: StageCosts, case: Case) -> Seconds:
     """What data-parallel exchange takes from the memory of the device, while kernels run beside it."""
-    reached: Bandwidth = case.cluster.accelerator.memory_bandwidth * case.cluster.accelerator.memory_share
-    taken: Seconds = case.engine.wire_accesses * data_bytes(stage, case) / reached
-    return where(case.engine.wire_accesses > 0, taken, 0)
+    return total(each(crowded_seconds, crowding(case), stage, case))
