@@ -123,7 +123,7 @@ OWNERS: dict[str, Any] = {
     "Move": first(Move), "Recipe": case.recipe, "Group": case.dense_replicas.shard,
     "DeepGroup": DeepGroup(8, 8, case.cluster), "Replicas": case.dense_replicas,
     "Quantised": dressed(PACKED), "Head": dressed(Head("head", "T", "hidden", "vocab")),
-    "Saved": Saved("q", "T", "q"), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1],
+    "Saved": Saved("q", "T", "q"), "Held": STAGES[1].layers[-1], "StageCosts": STAGES[1], "StageExchange": STAGES[1],
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
     "outlay.cluster.efficiency": {"here": SPEED}, "outlay.schedule.bubble": {"whole": 8},

@@ -15,18 +15,12 @@ from .held import (
     held_again,
     held_backward,
     held_block,
-    held_context_again,
-    held_context_backward,
-    held_context_forward,
     held_copies,
     held_dense,
     held_dequantised,
     held_differentiated,
     held_entry,
     held_entry_of_one,
-    held_expert_again,
-    held_expert_backward,
-    held_expert_forward,
     held_experts,
     held_forward,
     held_freed,
@@ -39,25 +33,19 @@ from .held import (
     held_orthogonalised,
     held_shapes,
     held_tape,
-    held_tensor_again,
-    held_tensor_backward,
-    held_tensor_forward,
     held_trained,
     held_weight_gradient,
 )
 from .layer import ModelCosts
 from .layout.stages import Stage
 from .quantities import Bytes, Count, Params, Seconds
+from .stage_exchange import StageExchange
 
 
 @dataclass(frozen=True)
-class StageCosts:
+class StageCosts(StageExchange):
     """One stage: layers of each kind, and the two ends of the model where they stand. Costs are of one rank."""
 
-    name: str
-    rank: Count
-    layers: tuple[Held, ...]
-    ends: tuple[Held, ...]  # embedding, head
     head: Count
     unevenness: Count = 1  # most layers that its passes in flight may be in, over those if its chunks were equal
     matrices: tuple[HeldShapes, ...] = ()  # for whose gradients an engine's kernels write a tensor
@@ -235,66 +223,6 @@ class StageCosts:
     def end_kernels(self) -> Seconds:
         """Kernels of the ends, forward and backward."""
         return self.end_forward + total(each(held_gradients, self.ends))
-
-    @cached_property
-    def tensor_forward(self) -> Seconds:
-        """Tensor-parallel exchange of the layers, forward."""
-        return total(each(held_tensor_forward, self.layers))
-
-    @cached_property
-    def tensor_again(self) -> Seconds:
-        """Tensor-parallel exchange of the modules that run again."""
-        return total(each(held_tensor_again, self.layers))
-
-    @cached_property
-    def tensor_backward(self) -> Seconds:
-        """Tensor-parallel exchange of the layers, backward."""
-        return total(each(held_tensor_backward, self.layers))
-
-    @cached_property
-    def end_tensor_forward(self) -> Seconds:
-        """Tensor-parallel exchange of the ends, forward."""
-        return total(each(held_tensor_forward, self.ends))
-
-    @cached_property
-    def end_tensor_backward(self) -> Seconds:
-        """Tensor-parallel exchange of the ends, backward."""
-        return total(each(held_tensor_backward, self.ends))
-
-    @cached_property
-    def context_forward(self) -> Seconds:
-        """Exposed context-parallel exchange of the layers, forward."""
-        return total(each(held_context_forward, self.layers))
-
-    @cached_property
-    def context_again(self) -> Seconds:
-        """Exposed context-parallel exchange of the modules that run again."""
-        return total(each(held_context_again, self.layers))
-
-    @cached_property
-    def context_backward(self) -> Seconds:
-        """Exposed context-parallel exchange of the layers, backward."""
-        return total(each(held_context_backward, self.layers))
-
-    @cached_property
-    def exchanging(self) -> tuple[Held, ...]:
-        """Layers that exchange tokens between experts."""
-        return tuple(held for held in self.layers if np.any(held.costs.ep.forward) or np.any(held.costs.etp.forward))
-
-    @cached_property
-    def expert_forward(self) -> Seconds:
-        """Exchange between experts, forward."""
-        return total(each(held_expert_forward, self.exchanging))
-
-    @cached_property
-    def expert_again(self) -> Seconds:
-        """Exchange between experts of the modules that run again."""
-        return total(each(held_expert_again, self.exchanging))
-
-    @cached_property
-    def expert_backward(self) -> Seconds:
-        """Exchange between experts, backward."""
-        return total(each(held_expert_backward, self.exchanging))
 
 
 def stage_costs(stage: Stage, costs: ModelCosts, stages: Count = 1) -> StageCosts:
