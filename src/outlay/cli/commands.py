@@ -7,6 +7,7 @@ from typing import Any
 
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .plan_flags import plan_flags
+from .sweep_flags import sweep_flags
 
 MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
 AMOUNTS = (
@@ -222,9 +223,9 @@ COMMANDS = (
     ),
     Command(
         "schema",
-        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate, ...).",
+        "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate, ..).",
         "schemas",
-        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute, validate, fit or hold_out"),),
+        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute, validate, fit, hold_out or sweep"),),
         _none,
     ),
     Command(
@@ -233,5 +234,12 @@ COMMANDS = (
         "validating",
         (Positional("files", "CSV files with the header of measured runs", many=True),),
         _validating,
+    ),
+    Command(
+        "sweep",
+        "Many models x clusters x jobs x prices into Parquet, resumable; the best in a table and a chart.",
+        "sweeping",
+        (Positional("study", "a TOML file; with --show, also the folder of a sweep"),),
+        sweep_flags,
     ),
 )

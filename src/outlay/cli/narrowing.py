@@ -1,7 +1,6 @@
 """What narrows a search: lists, ranges and switches as values of fields. All faults are kept."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from ..bill import MOST_CHUNKS
@@ -10,7 +9,7 @@ from ..layout.axes import Layout
 from ..layout.complete import flag
 from ..model.modules import MODULES
 from ..model.policies import POLICIES
-from ..search.narrow import NAMES
+from ..search.narrow import NAMES, Span
 from ..search.space import DEGREES, Space
 from .flags import hints
 from .values import BOOLEANS, PERCENT, Faults, number
@@ -21,14 +20,6 @@ WORDS = ("cp_kind", "moe_dispatch", "schedule", "recompute")
 MOST, MOST_VALUES, MOST_STAGE = 10_000_000, 64, 3
 SHORT = {"mbs": "micro_batch", "offload": "offload_optimizer"}
 Narrowed = dict[str, tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Span:
-    """A range: the declared values from low to high."""
-
-    low: int
-    high: int
 
 
 def read_narrowing(texts: Mapping[str, Any], table: Mapping[str, Any], faults: Faults) -> Narrowed:
@@ -211,7 +202,7 @@ def _declared(name: str, spaces: Iterable[Space]) -> tuple[Any, ...]:
 
 
 def _inside(value: Any, declared: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(each for each in declared if value.low <= each <= value.high) if isinstance(value, Span) else (value,)
+    return value.inside(declared) if isinstance(value, Span) else (value,)
 
 
 def _near(span: Span, declared: tuple[Any, ...]) -> str:

@@ -6,7 +6,8 @@ from ..errors import Fault, InputError, nearest, quoted
 from .flags import Given
 from .streams import say
 
-INPUTS, OUTPUTS = ("job", "layout"), ("bill", "plan", "bubble", "draw", "recompute", "validate", "fit", "hold_out")
+INPUTS = ("job", "layout")
+OUTPUTS = ("bill", "plan", "bubble", "draw", "recompute", "validate", "fit", "hold_out", "sweep")
 
 
 def schema(given: Given) -> int:

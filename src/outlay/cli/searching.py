@@ -9,13 +9,13 @@ from typing import Any, get_args
 from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
 from ..engines.profiled import said_of
-from ..errors import Fault, InputError, quoted
+from ..errors import Fault, quoted
 from ..job import AUTO, Job
 from ..model.model import Model
-from ..search.narrow import narrow
+from ..search.narrow import narrow, unsearchable
 from ..search.plan import asked
 from ..search.several import unpriced
-from ..search.space import DEGREES, Space, Width, declare
+from ..search.space import Width, declare
 from ..search.split import takes_split
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
@@ -27,7 +27,7 @@ from .values import Faults, count
 OBJECTIVES = ("time", "accelerators", "money", "tokens", "sequence")
 SEVERAL = ("accelerators", "money", "tokens")  # what compares clusters
 RANGE = re.compile(r"\s*(\d{1,8})\s*\.\.\s*(\d{1,8})\s*[xX]\s*(\S+)\s*")
-MOST_CLUSTERS, MOST_BEST, MOST_CELLS = 1_000, 1_000, 20_000_000
+MOST_CLUSTERS, MOST_BEST = 1_000, 1_000
 BEST = "20"
 
 
@@ -74,7 +74,7 @@ def read_search(given: Given) -> Searched:
     narrowed = resolved(found, spaces, domain, faults)
     faults.stop()
     kept = [narrow(space, **narrowed) for space in spaces]
-    _check(kept, faults)
+    faults.add(*unsearchable(max(kept, key=lambda space: prod(map(len, space.degrees.values())))))
     faults.stop()
     assert most is not None
     size = max(space.size for space in kept)
@@ -157,16 +157,3 @@ def _steps(low: int, high: int, ranks: int, domain: int) -> list[int]:
 
 def _whole(ranks: int, domain: int) -> bool:
     return ranks % domain == 0 or domain % ranks == 0
-
-
-def _check(spaces: list[Space], faults: Faults) -> None:
-    """A space that holds no value of an option, or more rows than can be listed, is refused."""
-    empty = [name for name in ("zero", "recompute") if any(not getattr(space, name) for space in spaces)]
-    for name in empty:
-        rule = "every searched field keeps a value; --space wide declares the most"
-        fix = "--space wide, or without --hybrid" if name == "zero" else "--recompute none,full"
-        faults.add(Fault("PLN006", f"no declared value of --{name} is left", rule, "nothing", fix))
-    cells = max((prod(len(space.degrees[name]) for name in DEGREES) for space in spaces), default=0)
-    if cells > MOST_CELLS:
-        rule = f"degrees make {MOST_CELLS:,} combinations at most"
-        raise InputError(Fault("PLN008", "the space is too large", rule, f"{cells:,}", "shorter lists of values"))

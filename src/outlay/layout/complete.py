@@ -40,7 +40,7 @@ def _schedule(engine: Engine, pp: int, vpp: int) -> str:
     return next(fitting, "interleaved" if vpp > 1 else "1f1b")
 
 
-def _layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> dict[str, Any]:
+def layout_defaults(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> dict[str, Any]:
     """Every default of a layout, given what was given. Order matters: later ones read earlier ones."""
 
     def given(name: str, default: Any) -> Any:
@@ -113,7 +113,7 @@ def _said(name: str, value: Any, layout: Layout, experts: bool) -> str:
 
 def complete_layout(model: Model, cluster: Cluster, layout: Layout, engine: Engine) -> tuple[Layout, tuple[str, ...]]:
     """The layout with every field filled, and what was assumed."""
-    defaults = _layout_defaults(model, cluster, layout, engine)
+    defaults = layout_defaults(model, cluster, layout, engine)
     missing = {f.name: defaults[f.name] for f in fields(Layout) if getattr(layout, f.name) is AUTO}
     experts = model.experts > 0
     said = (_said(name, value, layout, experts) for name, value in missing.items())

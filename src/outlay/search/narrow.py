@@ -1,15 +1,28 @@
 """Plain flags narrow a space: a field keeps the values that were given; contradictions are refused, all at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from ..errors import Fault, InputError, quoted
 from ..layout.complete import flag
-from .space import DEGREES, Space
+from .space import DEGREES, MOST_CELLS, Space
 
 LISTS = ("overlap_tp", "overlap_dp", "offload_optimizer")
 NAMES = (*DEGREES, "schedule", "recompute", "recompute_modules", "zero", "hybrid", *LISTS)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range: the declared values from low to high."""
+
+    low: int
+    high: int
+
+    def inside(self, declared: Iterable[Any]) -> tuple[Any, ...]:
+        """Those of some values that are in it."""
+        return tuple(each for each in declared if self.low <= each <= self.high)
 
 
 def _unknown(name: str) -> Fault:
@@ -56,3 +69,19 @@ def narrow(space: Space, **given: tuple[Any, ...]) -> Space:
     if "schedule" in given:
         lists["schedules"] = _ordered(given["schedule"], space.schedules)
     return replace(space, degrees=degrees, recompute=recompute, zero=_zero(space, given), **lists)
+
+
+def unsearchable(space: Space) -> list[Fault]:
+    """What keeps a space from being searched: no value of an option is left, or there are more rows than can be
+    listed."""
+    faults = []
+    for name in ("zero", "recompute"):
+        if not getattr(space, name):
+            rule = "every searched field keeps a value; --space wide declares the most"
+            fix = "--space wide, or without --hybrid" if name == "zero" else "--recompute none,full"
+            faults.append(Fault("PLN006", f"no declared value of --{name} is left", rule, "nothing", fix))
+    cells = prod(map(len, space.degrees.values()))
+    if cells > MOST_CELLS:
+        rule = f"degrees make {MOST_CELLS:,} combinations at most"
+        faults.append(Fault("PLN008", "the space is too large", rule, f"{cells:,}", "shorter lists of values"))
+    return faults

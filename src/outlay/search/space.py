@@ -34,6 +34,7 @@ MICRO_BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 LONGEST_PIPELINE = 64
 MOST_CHUNKS = 16
 MOST_CONTEXT = 64
+MOST_CELLS = 20_000_000  # combinations of degrees, legal or not, that a search lists
 
 
 @dataclass(frozen=True)

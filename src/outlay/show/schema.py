@@ -9,6 +9,7 @@ from .measured import REACHED
 from .profile_schema import FIT, PROFILE
 from .split_schema import SPLIT
 from .storage import LOADING, OFFLOAD, SAVED
+from .sweep_schema import SWEEP
 from .whole_run import WHOLE_RUN
 
 Schema = dict[str, Any]
@@ -292,4 +293,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "validate": validate_schema,
     "fit": lambda: {"$schema": DRAFT, **FIT},
     "hold_out": hold_out_schema,
+    "sweep": lambda: {"$schema": DRAFT, **SWEEP},
 }
