@@ -142,6 +142,13 @@ def test_the_schema_of_a_validation_holds(capsys: pytest.CaptureFixture[str], tm
     assert faults(OUTPUT_SCHEMAS["validate"](), found) == []
 
 
+def test_the_schema_of_published_choices_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    _, found = printed(capsys, "validate --choices BLOOM 128K")
+
+    assert len(found["choices"]) == 2
+    assert faults(OUTPUT_SCHEMAS["choices"](), found) == []
+
+
 def test_the_check_of_a_schema_can_fail(capsys: pytest.CaptureFixture[str]) -> None:
     _, bill = printed(capsys, ["count", *DEMO])
     schema = OUTPUT_SCHEMAS["bill"]()
@@ -152,7 +159,7 @@ def test_the_check_of_a_schema_can_fail(capsys: pytest.CaptureFixture[str]) -> N
     assert len(faults(schema, bill)) == 3
 
 
-@pytest.mark.parametrize("name", ["job", "layout", "bill", "bubble", "validate"])
+@pytest.mark.parametrize("name", ["job", "layout", "bill", "bubble", "validate", "choices"])
 def test_every_schema_is_printed(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(["schema", name]) == 0
     assert json.loads(capsys.readouterr().out)["type"] == "object"

@@ -129,6 +129,12 @@ def _validating() -> tuple[Flag, ...]:
         Flag("svg", ("--svg",), "write predicted against measured step times as a picture to a file", dash=True),
         PROFILE,
         Flag("engine", ("--engine",), "the engine of rows whose source is not known"),
+        Flag(
+            "choices",
+            ("--choices",),
+            "published layouts beside the best of what their engine had then: all, or those named by words",
+            switch=True,
+        ),
         Flag("fit", ("--fit",), "fit a profile on the rows: of one accelerator and one engine", switch=True),
         Flag("hold_out", ("--hold-out",), "fit the tables' constants again without a third of the rows", switch=True),
         Flag("output", ("--output", "-o"), "the file of the profile; default: standard output"),
@@ -225,7 +231,12 @@ COMMANDS = (
         "schema",
         "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate, ..).",
         "schemas",
-        (Positional("name", "bill, plan, job, layout, bubble, draw, recompute, validate, fit, hold_out or sweep"),),
+        (
+            Positional(
+                "name",
+                "bill, plan, job, layout, bubble, draw, recompute, validate, choices, fit, hold_out or sweep",
+            ),
+        ),
         _none,
     ),
     Command(

@@ -7,7 +7,7 @@ from .flags import Given
 from .streams import say
 
 INPUTS = ("job", "layout")
-OUTPUTS = ("bill", "plan", "bubble", "draw", "recompute", "validate", "fit", "hold_out", "sweep")
+OUTPUTS = ("bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep")
 
 
 def schema(given: Given) -> int:

@@ -24,6 +24,10 @@ def validate(given: Given) -> int:
 
     if given.on("hold_out"):
         return _hold_out(given)
+    if given.on("choices"):
+        from .choosing import choosing
+
+        return choosing(given)
     if given.on("fit"):
         return _fit(given)
     faults = Faults()

@@ -1,5 +1,7 @@
 """What an engine cannot do, and its own rules: one row a rule, by its facts or by its name."""
 
+from typing import Any
+
 from ..engines.engine import MEGATRON
 from .predicates import (
     groups_deal,
@@ -15,9 +17,13 @@ from .predicates import (
     spelled,
 )
 from .rule import Rule
+from .stages import chunk_sizes
 
 TORCH = ("fsdp2", "fsdp2-uncompiled", "fsdp2-torchtitan")
 DEEPSPEED = ("deepspeed", "deepspeed-liger", "megatron_deepspeed")
+# Those that cut layers themselves, and can count embedding and head as a layer each: partition_method
+# type:transformer|embedding (bigscience-workshop/bigscience train/tr11-176B-ml).
+COUNT_ENDS = ("megatron_deepspeed", "megatron_deepspeed-2021")
 # Those whose schedules are all that they run. Forks of Megatron and of torch run others.
 OWN_SCHEDULES = (*DEEPSPEED, "nanotron", "maxtext")
 
@@ -32,6 +38,12 @@ def no_axis(code: str, axis: str, name: str) -> Rule:
         lambda at: has_axis(at, axis),
         lambda at: f"{axis} {getattr(at.layout, axis)}, {at.engine.name}",
     )
+
+
+def with_ends(at: Any) -> bool:
+    """Whether a split is that of embedding and head as a layer each, and the engine can count them so."""
+    sizes = chunk_sizes(at.model.layers, at.layout.pp, at.layout.vpp, counts_ends=True)
+    return at.engine.name in COUNT_ENDS and list(at.layout.split) == sizes
 
 
 ENGINE_RULES: tuple[Rule, ...] = (
@@ -77,9 +89,9 @@ ENGINE_RULES: tuple[Rule, ...] = (
     Rule(
         "LAY035",
         "the engine cuts the layers itself",
-        "DeepSpeed, nanotron and MaxText take no --split",
+        "DeepSpeed, nanotron and MaxText take no --split; Megatron-DeepSpeed the one that counts both ends as a layer",
         "split",
-        lambda at: at.engine.splits_layers | (not at.layout.split),
+        lambda at: at.engine.splits_layers or not at.layout.split or with_ends(at),
         lambda at: f"{len(at.layout.split)} numbers, {at.engine.name}",
     ),
     Rule(

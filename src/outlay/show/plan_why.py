@@ -32,13 +32,13 @@ def why_part(found: Plan, style: Style) -> list[str]:
 
 def _beats(first: Ranked, second: Ranked, place: int) -> str:
     gap = second.bill.step.seconds - first.bill.step.seconds
-    parts = _items(second.bill, first.bill)
+    parts = largest(second.bill, first.bill)
     named = f"{place} ({mesh_words(second.layout)})" if mesh(first.layout) != mesh(second.layout) else str(place)
     how = f"beats {named} by {duration(gap)}" if gap > 0 else f"takes as long as {named}"
     return f"1 {how}" + (f": {parts}" if parts else "")
 
 
-def _items(a: Bill, b: Bill) -> str:
+def largest(a: Bill, b: Bill) -> str:
     """The largest differences in seconds from one bill to another."""
     items = [each for each in differences(a, b)["step"] if each.differs]
     most = max((abs(each.difference) for each in items), default=0.0)
@@ -75,7 +75,7 @@ def _reason_texts(found: Plan, reason: Reason) -> list[str]:
         return [f"it is the best, or as fast: {flags}"]
     ratio = bill.step.seconds / found.best[0].bill.step.seconds
     slower = f"{duration(reason.seconds_more)} slower than the best ({ratio:.3f} x)"
-    return [f"{slower}: {_items(found.best[0].bill, bill)}", f"the best of {many} with it: {flags}"]
+    return [f"{slower}: {largest(found.best[0].bill, bill)}", f"the best of {many} with it: {flags}"]
 
 
 def worth_part(found: Plan, worths: Sequence[Worth], style: Style) -> list[str]:

@@ -1,6 +1,7 @@
 """JSON Schemas: of inputs, made from their records; of outputs, kept by hand, and held against answers by a test."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from ..job import Job
@@ -270,18 +271,14 @@ def plan_schema() -> Schema:
     return {"$schema": DRAFT, **record_of(keys)}
 
 
-def recompute_schema() -> Schema:
-    """What `outlay recompute --json` prints."""
-    from .recompute_schema import schema
+def _apart(module: str) -> Callable[[], Schema]:
+    """A schema that a module of its own keeps."""
 
-    return schema()
+    def made() -> Schema:
+        found: Schema = import_module(f"{__package__}.{module}").schema()
+        return found
 
-
-def hold_out_schema() -> Schema:
-    """What `outlay validate --hold-out --json` prints."""
-    from .hold_out_schema import schema
-
-    return schema()
+    return made
 
 
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
@@ -289,9 +286,10 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "plan": plan_schema,
     "bubble": bubble_schema,
     "draw": draw_schema,
-    "recompute": recompute_schema,
+    "recompute": _apart("recompute_schema"),
     "validate": validate_schema,
+    "choices": _apart("choices_schema"),
     "fit": lambda: {"$schema": DRAFT, **FIT},
-    "hold_out": hold_out_schema,
+    "hold_out": _apart("hold_out_schema"),
     "sweep": lambda: {"$schema": DRAFT, **SWEEP},
 }
