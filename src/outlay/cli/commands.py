@@ -155,6 +155,13 @@ def _explain() -> tuple[Flag, ...]:
     return (*question_flags(), AMOUNTS[1], SIMULATE)
 
 
+def _written() -> tuple[Flag, ...]:
+    return (Flag("output", ("--output", "-o"), "the file to write; default: standard output"), FORCE, *question_flags())
+
+
+FILE = Positional("file", "a launch script, log or YAML of Megatron-LM, or JSON of DeepSpeed; - is standard input")
+FRAMEWORK = Positional("framework", "whose file is written: megatron or deepspeed")
+
 COMMANDS = (
     Command(
         "count",
@@ -214,6 +221,33 @@ COMMANDS = (
         question_flags,
     ),
     Command(
+        "export",
+        "A layout as a file of a framework: Megatron-LM's arguments or DeepSpeed's JSON, and what it cannot say.",
+        "exporting",
+        (FRAMEWORK, MODEL),
+        _written,
+    ),
+    Command(
+        "check",
+        "A file of Megatron-LM or DeepSpeed: what it says, what is wrong with it, and the bill of its run.",
+        "checking",
+        (FILE, MODEL),
+        question_flags,
+    ),
+    Command(
+        "convert",
+        "The file of one framework as that of another, with what is lost; what it does not say is asked for.",
+        "exporting",
+        (
+            Positional(
+                "file", "a launch script, log or YAML of Megatron-LM, or JSON of DeepSpeed; - is standard input"
+            ),
+            FRAMEWORK,
+            MODEL,
+        ),
+        _written,
+    ),
+    Command(
         "models",
         "The models known by name, or one of them.",
         "listing",
@@ -231,12 +265,7 @@ COMMANDS = (
         "schema",
         "The JSON Schema of inputs (job, layout) and outputs (bill, plan, bubble, draw, recompute, validate, ..).",
         "schemas",
-        (
-            Positional(
-                "name",
-                "bill, plan, job, layout, bubble, draw, recompute, validate, choices, fit, hold_out or sweep",
-            ),
-        ),
+        (Positional("name", "job, layout, or an output: `outlay schema` alone lists them"),),
         _none,
     ),
     Command(

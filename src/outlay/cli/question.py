@@ -101,10 +101,15 @@ class Question:
         return replace(self.job, global_batch=batch), (said,)
 
 
-def read_question(given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Question:
-    """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault."""
+def read_question(
+    given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None, engine: str = "megatron"
+) -> Question:
+    """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault.
+
+    `engine` is that of a question which names none.
+    """
     faults = Faults()
-    at, best = without_best(read_task(given, faults, extra, base))
+    at, best = without_best(read_task(given, faults, extra, base, engine))
     layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
@@ -133,7 +138,10 @@ class Task:
     broken: bool  # what would say the cluster cannot be read: a printed bill, or `on` of the file
 
 
-def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = None, base: Asked | None = None) -> Task:
+def read_task(
+    given: Given, faults: Faults, extra: Mapping[str, str] | None = None, base: Asked | None = None,
+    usual: str = "megatron",
+) -> Task:  # fmt: skip
     """Model, job and engine of a command line, its --config file and, where MODEL is one, a printed bill."""
     file = faults.attempt(config_of, given.text("config")) or {}
     faults.add(*(unknown_key(key, KEYS, quoted(given.text("config"))) for key in file if key not in KEYS))
@@ -145,7 +153,7 @@ def read_task(given: Given, faults: Faults, extra: Mapping[str, str] | None = No
     unread = base is not None or "model" in wrong
     found, asked, broken = (None, base, False) if unread else _model(texts, faults)
     job = _record(Job, asked, file.get("job", {}), texts, given, faults)
-    engine = str(texts.get("engine", asked.engine if asked else "megatron"))
+    engine = str(texts.get("engine", asked.engine if asked else usual))
     faults.attempt(_engine, engine)
     model = _with_extra(asked.model if asked else found, {**file, **texts}.get("extra_parameters"), faults)
     profile = read_profile_of(texts.get("profile"), asked, faults)

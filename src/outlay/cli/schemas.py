@@ -7,7 +7,9 @@ from .flags import Given
 from .streams import say
 
 INPUTS = ("job", "layout")
-OUTPUTS = ("bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep")
+OUTPUTS = (
+    "bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep", "export", "check",
+)  # fmt: skip
 
 
 def schema(given: Given) -> int:

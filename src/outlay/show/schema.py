@@ -292,4 +292,6 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "fit": lambda: {"$schema": DRAFT, **FIT},
     "hold_out": _apart("hold_out_schema"),
     "sweep": lambda: {"$schema": DRAFT, **SWEEP},
+    "export": _apart("export_schema"),
+    "check": _apart("checked"),
 }
