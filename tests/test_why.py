@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models import LLAMA_8B, LLAMA_70B
 from outlay import Job, count, load_cluster, plan
 from outlay.bill import case_of, load
+from outlay.cli.main import main
 from outlay.search.plan import Plan
 from outlay.search.retimed import retime
 from outlay.search.why import why
@@ -57,6 +58,49 @@ def test_what_no_layout_can_have_is_named_by_the_rules_that_it_breaks(found: Pla
     assert reason.answer == "illegal"
     assert reason.ranked is not None
     assert [each.code for each in reason.ranked.bill.violations] == ["LAY001", "LAY009"]
+
+
+def test_a_module_to_recompute_can_be_asked_about_beside_what_is_illegal(found: Plan) -> None:
+    reason = why(found, "wide", {"tp": 3, "recompute": "selective", "recompute_modules": "mlp"})
+    assert reason.answer == "illegal"
+    assert reason.ranked is not None
+    assert reason.ranked.layout.recompute_modules == ("mlp",)
+
+
+def test_what_the_search_left_out_may_be_faster_and_other_fields_keep_what_was_searched() -> None:
+    cluster, job = load_cluster("64xh100-sxm"), Job(8192, 128)
+    narrowed = plan(LLAMA_8B, job, cluster, best=1, width="lean", pp=(4,), zero=(1,))
+    reason = why(narrowed, "lean", {"pp": 1})
+    alone = plan(LLAMA_8B, job, cluster, best=1, width="lean", pp=(1,), zero=(1,))
+    assert reason.answer == "faster"
+    assert reason.ranked == alone.best[0]
+    assert reason.seconds_more == alone.best[0].bill.step.seconds - narrowed.best[0].bill.step.seconds < 0
+    opened = why(narrowed, "lean", {"zero": 2})
+    assert opened.ranked is not None
+    assert (opened.ranked.layout.pp, opened.ranked.layout.zero) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--pp", "4", "--why", "pp=1"), "ms faster than the best"),
+        (("--pp", "1", "--tp", "1", "--zero", "0", "--why", "zero=1"), "it fits, "),
+    ],
+)
+def test_a_value_that_was_narrowed_away_is_answered_in_words(
+    flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["plan", "llama-3.1-8b", "--on", "16xh100-sxm", "--seq", "4096", "--batch", "64", "--space", "lean", *flags])
+    printed = capsys.readouterr().out
+    answer = printed.partition("WHY NOT")[2].partition("\n\n")[0]
+    assert said in answer
+    assert "the search left it out" in answer
+
+
+def test_a_switch_is_named_by_the_flag_that_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["plan", "llama-3.1-8b", "--on", "8xh100-sxm", "--seq", "4096", "--batch", "64", "--space", "lean"]
+    main([*question, "--why", "sp=false,overlap-dp=true,tp=2"])
+    assert "WHY NOT   --no-sp --overlap-dp --tp 2: " in capsys.readouterr().out
 
 
 def test_what_does_not_fit_says_how_much_is_too_much(found: Plan) -> None:

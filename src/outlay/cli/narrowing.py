@@ -43,7 +43,10 @@ def read_narrowing(texts: Mapping[str, Any], table: Mapping[str, Any], faults: F
 def read_why(text: str | None, faults: Faults) -> dict[str, Any]:
     """The values that are asked about: `tp=4,pp=8`, a value of each field."""
     found: dict[str, Any] = {}
-    for part in (part.strip() for part in (text or "").split(",") if part.strip()):
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    if text is not None and not parts:
+        faults.add(Fault("PLN009", "--why asks about nothing", "fields and values", quoted(text), "--why tp=4,pp=8"))
+    for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         name = SHORT.get(key.lower().replace("-", "_"), key.lower().replace("-", "_"))
         if not equals or name not in NAMES or name in found:

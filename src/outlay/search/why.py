@@ -1,7 +1,7 @@
-"""Why not this layout: illegal by which rule, too large by how much, or slower by which items."""
+"""Why not this layout: illegal by which rule, too large by how much, slower by which items, or never searched."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..bill import Bill, count
@@ -12,9 +12,9 @@ from .narrow import narrow
 from .plan import Plan, Ranked, first_of, ranked_by
 from .plan import asked as case_asked
 from .rows import legal_rows
-from .space import Width, declare
+from .space import Space, Width, declare
 
-Answer = Literal["best", "slower", "tight", "does_not_fit", "illegal"]
+Answer = Literal["best", "slower", "faster", "tight", "does_not_fit", "illegal"]
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,21 @@ class Reason:
     """What becomes of some values: the best layout that has them, or the rules that leave none."""
 
     asked: Mapping[str, Any]
-    answer: Answer
+    answer: Answer  # faster, or without a best to be beside: only where the search left these values out
     ranked: Ranked | None  # the fastest that fits, or the one that needs least; where illegal, the layout as asked
     legal: int  # layouts that have these values
-    seconds_more: float  # than the best; 0 where nothing fits or is legal
+    seconds_more: float  # than the best, below 0 where faster; 0 where nothing fits or is legal
     bytes_over: float  # of its peak, over what is usable; 0 where it fits
 
 
 def why(found: Plan, width: Width, asked: Mapping[str, Any]) -> Reason:
-    """Why the best layout of a plan is not one with these values: `{"tp": 4, "pp": 8}`. Other fields are free.
+    """Why the best layout of a plan is not one with these values: `{"tp": 4, "pp": 8}`.
 
+    Other fields take what was searched. Values that the search left out are asked about all the same.
     Raises InputError for fields that are not searched.
     """
     case, _ = case_asked(found.model, found.job, found.cluster, found.engine)
-    declared = declare(found.model, found.job, found.cluster, found.engine, width)
-    space = narrow(declared, **{name: (value,) for name, value in asked.items()})
+    space = _opened(found, width, asked)
     grid = Grid(case, space, legal_rows(case, space))
     if not grid.layouts:
         return Reason(asked, "illegal", _as_asked(case, asked), 0, 0.0, 0.0)
@@ -46,9 +46,22 @@ def why(found: Plan, width: Width, asked: Mapping[str, Any]) -> Reason:
     return Reason(asked, _answer(found, bill), ranked, grid.layouts, _slower(found, bill), _over(bill))
 
 
+def _opened(found: Plan, width: Width, asked: Mapping[str, Any]) -> Space:
+    """The space that was searched with only these values, whatever it was narrowed to in their fields."""
+    space = found.space
+    declared = declare(found.model, found.job, found.cluster, found.engine, width)
+    if "recompute" in asked:
+        space = replace(space, recompute=declared.recompute)
+    if "zero" in asked or "hybrid" in asked:
+        space = replace(space, zero=declared.zero)
+    return narrow(space, **{name: (value,) for name, value in asked.items()})
+
+
 def _as_asked(case: Case, asked: Mapping[str, Any]) -> Ranked | None:
     """The layout with these values and defaults elsewhere, with the rules that it breaks; none where it breaks none."""
     fields = {name: value for name, value in asked.items() if name != "hybrid"}
+    if "recompute_modules" in fields:
+        fields["recompute_modules"] = (fields["recompute_modules"],)
     bill = count(case.model, case.job, case.cluster, Layout(**fields), case.engine)
     return ranked_by(bill, case) if bill.violations else None
 
@@ -56,7 +69,8 @@ def _as_asked(case: Case, asked: Mapping[str, Any]) -> Ranked | None:
 def _answer(found: Plan, bill: Bill) -> Answer:
     if bill.memory.verdict != "fits":
         return "tight" if bill.memory.verdict == "tight" else "does_not_fit"
-    return "best" if found.best and bill.step.seconds <= found.best[0].bill.step.seconds else "slower"
+    more = _slower(found, bill)
+    return "slower" if more > 0 else "faster" if more < 0 or not found.best else "best"
 
 
 def _slower(found: Plan, bill: Bill) -> float:

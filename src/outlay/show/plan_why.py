@@ -1,6 +1,7 @@
 """Why the first layout of a plan is first: beside the next, and one that was asked about; and what more is worth."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..bill import Bill
 from ..layout.complete import flag
@@ -52,17 +53,24 @@ def _signed(seconds: float) -> str:
 
 def asked_part(found: Plan, reason: Reason, style: Style) -> list[str]:
     """Why a layout that was asked about is not the best."""
-    named = " ".join(f"{flag(name)} {str(value).lower()}" for name, value in reason.asked.items())
+    named = " ".join(_named(name, value) for name, value in reason.asked.items())
     first, *rest = _reason_texts(found, reason)
     lines = block("WHY NOT", f"{named}: {first}", style)
     return lines + [line for text in rest for line in wrapped(text, style, 10, 10)]
+
+
+def _named(name: str, value: Any) -> str:
+    """A value as a flag; a switch is on or off."""
+    if isinstance(value, bool):
+        return flag(name) if value else f"--no-{flag(name)[2:]}"
+    return f"{flag(name)} {value:g}" if isinstance(value, float) else f"{flag(name)} {value}"
 
 
 def _reason_texts(found: Plan, reason: Reason) -> list[str]:
     ranked = reason.ranked
     if reason.answer == "illegal":
         if ranked is None:
-            return ["no legal layout has these values together"]
+            return ["no legal layout of this space has these values together; --space wide declares the most"]
         return [f"not legal. {one.what} ({one.code}): {one.rule}; got {one.got}" for one in ranked.bill.violations]
     assert ranked is not None
     flags, bill = layout_flags(ranked.layout, found.model, found.engine), ranked.bill
@@ -73,9 +81,18 @@ def _reason_texts(found: Plan, reason: Reason) -> list[str]:
         return [f"none of {many} fits for sure; the smallest is {flags}: {held}"]
     if reason.answer == "best":
         return [f"it is the best, or as fast: {flags}"]
-    ratio = bill.step.seconds / found.best[0].bill.step.seconds
-    slower = f"{duration(reason.seconds_more)} slower than the best ({ratio:.3f} x)"
-    return [f"{slower}: {largest(found.best[0].bill, bill)}", f"the best of {many} with it: {flags}"]
+    left = [] if reason.answer == "slower" else ["the search left it out: narrowed by flags, or stopped"]
+    return [_beside_best(found, bill), f"the best of {many} with it: {flags}", *left]
+
+
+def _beside_best(found: Plan, bill: Bill) -> str:
+    """How much slower or faster than the best, and where the time goes."""
+    if not found.best:
+        return f"it fits, {duration(bill.step.seconds)} a step"
+    best = found.best[0].bill
+    more, ratio = bill.step.seconds - best.step.seconds, bill.step.seconds / best.step.seconds
+    how = "slower" if more > 0 else "faster"
+    return f"{duration(abs(more))} {how} than the best ({ratio:.3f} x): {largest(best, bill)}"
 
 
 def worth_part(found: Plan, worths: Sequence[Worth], style: Style) -> list[str]:
