@@ -98,3 +98,10 @@ def test_a_tree_of_many_nodes_spares_a_small_all_reduce_the_steps_of_the_ring() 
     made = group(512, 1, load_cluster("512xh100-sxm"))
     assert made.hops == pytest.approx(448 * 3.4e-6 + 63 * 14e-6)
     assert all_reduce_time(1, made) == pytest.approx(8.4e-6 + 60e-6 + 12 * 14e-6, rel=1e-3)
+
+
+def test_no_switch_adds_where_each_node_holds_one_rank() -> None:
+    """64 ranks, each in a node of its own: a start, and up and down a tree six deep."""
+    made = group(64, 8, load_cluster("512xh100-sxm"))
+    assert made.near == 1
+    assert all_reduce_time(1, made) == pytest.approx(8.4e-6 + 12 * 14e-6, rel=1e-3)

@@ -115,7 +115,7 @@ class Group:
         """The same of next to nothing: steps in each domain, and up and down a tree of the domains."""
         chain: Seconds = 2 * (self.near - 1) * self.cluster.inside.latency_seconds
         inside: Seconds = where(self.cluster.inside.switch_share > 0, self.cluster.inside.switch_seconds, chain)
-        added: Seconds = where(self.ranks > 1, inside, 0)
+        added: Seconds = where(self.near > 1, inside, 0)
         return self.start + added + 2 * log2(self.domains) * self.cluster.outside.latency_seconds
 
     def send(self, message: Bytes) -> Seconds:
