@@ -95,8 +95,21 @@ def test_groups_without_a_fit_are_said(tmp_path: Path, capsys: pytest.CaptureFix
     assert "nothing fits" in out
     (tmp_path / "none.toml").write_text(LAYOUTS + '\n[limits]\ndays = "..0.001"\n')
     assert main(["sweep", str(tmp_path / "none.toml"), "--svg", str(tmp_path / "none.svg")]) == 1
-    assert "keeps to days ..0.001" in capsys.readouterr().out
-    assert "nothing fits" in (tmp_path / "none.svg").read_text()
+    out = capsys.readouterr().out
+    assert "keeps to days ..0.001" in out
+    assert " none\n" in out and "nothing fits" not in out  # they fit, and take too long
+    assert "nothing fits and keeps to the limits" in (tmp_path / "none.svg").read_text()
+
+
+def test_limits_are_said_in_the_units_that_they_are_given_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = '[study]\nkind = "count"\nmodel = "llama-3.1-8b"\non = "8xh100-sxm"\nbatch = 8\nseq = 4096\n'
+    (tmp_path / "s.toml").write_text(one + '[limits]\npeak_bytes = "..60GiB"\nmfu = "5%.."\n')
+    assert main(["sweep", str(tmp_path / "s.toml")]) in (0, 1)
+    out = capsys.readouterr().out
+    assert "SWEPT     1 question\n" in out
+    assert "keeps to peak_bytes ..60.0 GiB, mfu 5.00 %.." in " ".join(out.split())
 
 
 def test_the_chart_draws_a_point_a_group_and_a_line_a_model(swept: Path, tmp_path: Path) -> None:

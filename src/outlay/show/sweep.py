@@ -7,7 +7,7 @@ from typing import Any
 
 from ..quantities import GIB
 from .record import Record, head, plain
-from .text import Style, block, counted, duration, figure, percent, table, wrapped
+from .text import Style, block, counted, duration, figure, gib, percent, table, wrapped
 
 # What a row can be best in, and whether more is better.
 OBJECTIVES: Mapping[str, bool] = {
@@ -85,7 +85,7 @@ def sweep_lines(swept: Swept, style: Style, files: Sequence[str] = ()) -> list[s
     """How far it is, how many fit, and the best of each group."""
     asked, done = swept.manifest["questions"], swept.counted
     whole = done == asked
-    said = f"{done:,} questions" if whole else f"{done:,} of {asked:,} questions; the same command counts the rest"
+    said = counted(asked, "question") if whole else f"{done:,} of {asked:,} questions; the same command counts the rest"
     lines = block("SWEPT" if whole else "SO FAR", said, style)
     verdicts = [f"{swept.totals[name]:,} {name.replace('_', ' ')}" for name in LEGALITY if swept.totals.get(name)]
     lines += block("VERDICTS", ", ".join(verdicts) or "none yet", style)
@@ -100,11 +100,18 @@ def sweep_lines(swept: Swept, style: Style, files: Sequence[str] = ()) -> list[s
 def _limits(limits: Mapping[str, Sequence[str]]) -> str:
     """The limits in words."""
     ends = {
-        name: ["" if not isfinite(float(end)) else f"{float(end):,.6g}" for end in both]
+        name: ["" if not isfinite(float(end)) else _limit(name, float(end)) for end in both]
         for name, both in limits.items()
     }
     kept = ", ".join(f"{name} {low}..{high}" for name, (low, high) in ends.items())
     return f" and keeps to {kept}" if kept else ""
+
+
+def _limit(column: str, value: float) -> str:
+    """One end of a limit, in the unit in which it can be given."""
+    if column.endswith("_bytes"):
+        return gib(value)
+    return percent(value) if column == "mfu" else f"{value:,.6g}"
 
 
 def name_of(column: str) -> str:
@@ -156,13 +163,15 @@ def _cells(
         for place, row in enumerate(group["best"], 1):
             rows.append([*names, *[str(place)] * several, *(cell(each, row[each]) for each in columns)])
         if not group["best"]:
-            rows.append([*names, *["-"] * several, without(group), *[""] * (len(columns) - 1)])
+            rows.append([*names, *["-"] * several, without(swept, group), *[""] * (len(columns) - 1)])
     return [*map(name_of, swept.by), *["#"] * several, *map(name_of, columns)], rows
 
 
-def without(group: Mapping[str, Any]) -> str:
+def without(swept: Swept, group: Mapping[str, Any]) -> str:
     """Why a group has no best row."""
-    return "not known" if group["fitting"] else "nothing fits"
+    if group["fitting"]:
+        return "not known"
+    return "none" if swept.manifest["limits"] else "nothing fits"
 
 
 def _known(swept: Swept, column: str) -> bool:

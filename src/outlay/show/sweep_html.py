@@ -31,7 +31,7 @@ def _page(swept: Swept) -> Iterator[str]:
     for group in swept.groups:
         names = "".join(f'<td class="l">{escape(cell(name, group["group"][name]))}</td>' for name in swept.by)
         if not group["best"]:
-            yield f'<tr>{names}<td colspan="{len(columns) + 1}" class="l">{without(group)}</td></tr>\n'
+            yield f'<tr>{names}<td colspan="{len(columns) + 1}" class="l">{without(swept, group)}</td></tr>\n'
         for row in group["best"]:
             figures = "".join(f"<td>{escape(cell(name, row[name]))}</td>" for name in columns)
             yield f'<tr>{names}{figures}<td class="l"><code>{escape(layout_flags(row))}</code></td></tr>\n'

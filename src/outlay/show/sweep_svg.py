@@ -137,7 +137,8 @@ def _axes(swept: Swept, across: str, right: float, high: float) -> Iterator[str]
 def _bars(swept: Swept, groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A bar a group: what it is, how long, and its figure."""
     if not groups:
-        yield f'<text x="14" y="{TOP + 12}">nothing fits</text>\n'
+        none = "nothing fits and keeps to the limits" if swept.manifest["limits"] else "nothing fits"
+        yield f'<text x="14" y="{TOP + 12}">{none}</text>\n'
         return
     left, most = 330, max(group["best"][0][swept.objective] for group in groups) or 1.0
     for place, group in enumerate(groups):
