@@ -399,6 +399,19 @@ def test_clusters_are_compared_at_one_batch(capsys: pytest.CaptureFixture[str]) 
     assert found["assumptions"][0].startswith("GLOBAL BATCH 16 ON EVERY CLUSTER")
 
 
+def test_a_batch_that_was_not_given_is_named_by_the_cards_since_layouts_cut_it_differently(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out, _ = run(capsys, "llama-3.1-8b --on 8xh100-sxm --seq 4096 --space lean --best 1 --pp 8")
+    assert "NOTE      GLOBAL BATCH 8: ONE SEQUENCE A CARD (--batch)" in out
+    assert "8 micro-batches a pipeline" in out
+
+
+def test_one_layout_that_fits_is_counted_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "llama-3.1-8b --on 1xb200 --seq 2048 --batch 1 --space lean --best 1 --no-recompute")
+    assert "best of 1 legal layout, 1 of which fits;" in out
+
+
 def test_nodes_are_counted_as_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     words = "llama-3.1-8b --on 1..4xp5.48xlarge --seq 4096 --batch 64 --space lean --objective accelerators --best 1"
 

@@ -13,7 +13,7 @@ from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
 from ..engines.tables import kernel_set
 from ..errors import InputError
-from ..job import Job
+from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.module_rules import misnamed
@@ -164,10 +164,14 @@ def _turned(peaks: Any, seconds: Any) -> tuple[Any, Any]:
 
 def asked(model: Model, job: Job, cluster: Cluster, engine: Engine | str) -> tuple[Case, tuple[str, ...]]:
     """The case that a search varies, its job complete, and what was assumed of the job."""
+    batch: tuple[str, ...] = ()
+    if job.global_batch is AUTO:
+        job = replace(job, global_batch=cluster.ranks)
+        batch = (f"GLOBAL BATCH {cluster.ranks:,}: ONE SEQUENCE A CARD (--batch)",)
     case, assumptions = case_of(model, job, cluster, Layout(), engine)
     of_layout = case_of(model, case.job, cluster, Layout(), engine)[1]
     said = (text for text in assumptions if text not in of_layout or text.startswith("engine"))
-    return case, (*said, *model.notes)
+    return case, (*batch, *said, *model.notes)
 
 
 def plan(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..validate.hold_out import Constant, Figures, Group, HoldOut
 from ..validate.refit import NO_ROW
 from .record import Record, head, plain
-from .text import Style, block, table, wrapped
+from .text import Style, block, counted, table, wrapped
 
 NONE, RESTS_ON_NONE = "-", "*"
 HOW = (
@@ -86,7 +86,7 @@ def _left(found: HoldOut) -> Iterable[str]:
         yield f"Left loose by all steps, and so as they are: {', '.join(loose)}."
     absent = sum(all(why == NO_ROW for why in each.held) for each in found.constants)
     if absent:
-        yield f"No step of these files has {absent} constants that rest on published ones."
+        yield f"{counted(absent, 'more constant')}: none of their published steps is in these files."
     for each in found.left:
         names = each["of"]
         of = ", ".join(names) if isinstance(names, Sequence) else names

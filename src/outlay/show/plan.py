@@ -102,8 +102,9 @@ def _proved_line(found: Plan, style: Style) -> list[str]:
     fit = search.counted - search.did_not_fit
     rate = f"{figure(search.seconds)} s, {short(search.layouts_per_second)} a second"
     if search.proved:
-        best = f"best of {search.legal:,} legal layouts, {fit:,} of which fit"
-        best = best if fit else f"none of {search.legal:,} legal layouts fits for sure"
+        legal = counted(search.legal, "legal layout")
+        best = f"best of {legal}, {fit:,} of which {'fits' if fit == 1 else 'fit'}"
+        best = best if fit else f"none of {legal} fits for sure"
         size = f"every one counted, of {short(search.space)} combinations"
         return block("PROVED", f"{best}; {size}; {rate}; gap 0", style)
     left = f"{search.pruned:,} were not counted, and one of them may be better"
