@@ -12,7 +12,9 @@ from outlay import Job, count, load_cluster, plan
 from outlay.bill import case_of, load
 from outlay.cli.main import main
 from outlay.search.plan import Plan
+from outlay.search.resplit import resplit
 from outlay.search.retimed import retime
+from outlay.search.split import best_split, unfilled
 from outlay.search.why import why
 from outlay.search.worth import worths
 from outlay.simulated import simulated
@@ -78,6 +80,18 @@ def test_what_the_search_left_out_may_be_faster_and_other_fields_keep_what_was_s
     opened = why(narrowed, "lean", {"zero": 2})
     assert opened.ranked is not None
     assert (opened.ranked.layout.pp, opened.ranked.layout.zero) == (4, 2)
+
+
+def test_beside_layouts_with_their_best_split_the_asked_one_has_its_own() -> None:
+    cluster, job = load_cluster("32xh100-sxm"), Job(8192, 128)
+    narrowed = resplit(plan(LLAMA_8B, job, cluster, best=3, width="lean", pp=(4, 8)), 3)
+    reason = why(narrowed, "lean", {"tp": 2}, split=True)
+    plain = why(narrowed, "lean", {"tp": 2})
+    assert reason.ranked is not None and plain.ranked is not None
+    best = best_split(LLAMA_8B, job, cluster, unfilled(plain.ranked.bill))
+    assert best is not None
+    assert reason.ranked.layout == best.bill.layout != plain.ranked.layout
+    assert reason.seconds_more == best.bill.step.seconds - narrowed.best[0].bill.step.seconds
 
 
 @pytest.mark.parametrize(

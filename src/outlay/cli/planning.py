@@ -44,7 +44,7 @@ def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Ans
         several = _several(asked, progress)
         found, tried = several.plan, several.tried
     found, moved = _split(asked, found)
-    reason = why(found, asked.width, asked.why) if asked.why else None
+    reason = why(found, asked.width, asked.why, split=asked.split) if asked.why else None
     again = retime(found) if simulate else None
     if again and moved is not None:  # a layout that was left out may be faster with a split of its own
         again = replace(again, proved=False)

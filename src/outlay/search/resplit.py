@@ -18,10 +18,10 @@ def resplit(plan: Plan, most: int) -> Plan:
 
     All others keep the engine's own split, so the ranking is not proved over splits.
     """
-    tried = {each.layout: _with_best(each) for each in (*plan.best, *_roomier(plan, most))}
+    tried = {each.layout: with_best(each) for each in (*plan.best, *_roomier(plan, most))}
     fitting = [each for each in tried.values() if each.bill.memory.verdict == "fits"]
     best = sorted(fitting, key=lambda each: (each.bill.step.seconds, each.bill.memory.peak_bytes))[:most]
-    smallest = _with_best(plan.smallest) if plan.smallest and not best else None
+    smallest = with_best(plan.smallest) if plan.smallest and not best else None
     return replace(plan, best=tuple(best), smallest=smallest)
 
 
@@ -38,7 +38,7 @@ def _roomier(plan: Plan, most: int) -> Iterator[Ranked]:
             yield ranked_by(bill, here)
 
 
-def _with_best(ranked: Ranked) -> Ranked:
+def with_best(ranked: Ranked) -> Ranked:
     """One layout with its best split; as it is where the engine's own is as good."""
     bill = ranked.bill
     found = best_split(bill.model, bill.job, bill.cluster, unfilled(bill), bill.engine)

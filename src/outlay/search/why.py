@@ -11,6 +11,7 @@ from .blocks import Grid
 from .narrow import narrow
 from .plan import Plan, Ranked, first_of, ranked_by
 from .plan import asked as case_asked
+from .resplit import with_best
 from .rows import legal_rows
 from .space import Space, Width, declare
 
@@ -22,17 +23,18 @@ class Reason:
     """What becomes of some values: the best layout that has them, or the rules that leave none."""
 
     asked: Mapping[str, Any]
-    answer: Answer  # faster, or without a best to be beside: only where the search left these values out
+    answer: Answer  # faster, or no best to be beside: only where the search left these values out
     ranked: Ranked | None  # the fastest that fits, or the one that needs least; where illegal, the layout as asked
     legal: int  # layouts that have these values
     seconds_more: float  # than the best, below 0 where faster; 0 where nothing fits or is legal
     bytes_over: float  # of its peak, over what is usable; 0 where it fits
 
 
-def why(found: Plan, width: Width, asked: Mapping[str, Any]) -> Reason:
+def why(found: Plan, width: Width, asked: Mapping[str, Any], *, split: bool = False) -> Reason:
     """Why the best layout of a plan is not one with these values: `{"tp": 4, "pp": 8}`.
 
-    Other fields take what was searched. Values that the search left out are asked about all the same.
+    Other fields take what was searched. Values that the search left out are asked about all the same. With `split` the
+    layout takes its best split, as those of the plan do.
     Raises InputError for fields that are not searched.
     """
     case, _ = case_asked(found.model, found.job, found.cluster, found.engine)
@@ -42,6 +44,7 @@ def why(found: Plan, width: Width, asked: Mapping[str, Any]) -> Reason:
         return Reason(asked, "illegal", _as_asked(case, asked), 0, 0.0, 0.0)
     ranked = first_of(grid)
     assert ranked is not None
+    ranked = with_best(ranked) if split else ranked
     bill = ranked.bill
     return Reason(asked, _answer(found, bill), ranked, grid.layouts, _slower(found, bill), _over(bill))
 

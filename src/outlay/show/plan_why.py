@@ -81,8 +81,9 @@ def _reason_texts(found: Plan, reason: Reason) -> list[str]:
         return [f"none of {many} fits for sure; the smallest is {flags}: {held}"]
     if reason.answer == "best":
         return [f"it is the best, or as fast: {flags}"]
-    left = [] if reason.answer == "slower" else ["the search left it out: narrowed by flags, or stopped"]
-    return [_beside_best(found, bill), f"the best of {many} with it: {flags}", *left]
+    left = "the search left it out: narrowed by flags, stopped, or not tried with a split of its own"
+    more = [] if reason.answer == "slower" else [left]
+    return [_beside_best(found, bill), f"the best of {many} with it: {flags}", *more]
 
 
 def _beside_best(found: Plan, bill: Bill) -> str:
