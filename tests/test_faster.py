@@ -63,3 +63,24 @@ def test_what_does_not_fit_or_is_not_legal_is_not_made_faster() -> None:
     cluster = load_cluster(ON)
     assert faster(count(LLAMA_70B, JOB, cluster, Layout())) == ()
     assert faster(count(LLAMA_70B, JOB, cluster, Layout(tp=8, pp=3))) == ()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--zero 2 --on 64xh100-sxm --seq 8192 --batch 128", "FASTER    nothing: no single change of the layout saves"),
+        (
+            "--on 8xh100-sxm --seq 4096 --batch 64",
+            "FASTER    a faster layout is sought beside one that is legal",
+        ),
+        (
+            "--tp 3 --on 9xh100-sxm --seq 4096 --batch 63",
+            "FASTER    a faster layout is sought beside one that is legal",
+        ),
+    ],
+)
+def test_that_nothing_is_faster_is_said(flags: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["count", "llama-3.1-8b", *flags.split(), "--advise"])
+    assert said in capsys.readouterr().out
+    main(["count", "llama-3.1-8b", *flags.split()])
+    assert "FASTER" not in capsys.readouterr().out

@@ -27,9 +27,10 @@ def count(given: Given) -> int:
         tell(given, lambda: table(bills), lambda style: scaling_lines(bills, style))
         return 0 if any(says_yes(bill) for bill in bills) else 1
     (bill,) = bills
-    advice = advise(bill) or (faster(bill) if given.on("advise") else ())
+    sought = given.on("advise")
+    advice = advise(bill) or (faster(bill) if sought else ())
     split = _split(bill)
-    tell(given, lambda: record(bill, advice, split), lambda style: bill_lines(bill, style, advice, split))
+    tell(given, lambda: record(bill, advice, split), lambda style: bill_lines(bill, style, advice, split, sought))
     return 0 if says_yes(bill) else 1
 
 

@@ -150,6 +150,14 @@ def binds_line(bill: Bill, style: Style) -> list[str]:
     return block("BINDS", f"{text}, of {total}", style)
 
 
+def unadvised_line(bill: Bill, style: Style) -> list[str]:
+    """Why --advise names no faster layout; nothing where the ways to fit are said."""
+    if bill.memory.verdict == "fits" and not bill.violations:
+        return block("FASTER", "nothing: no single change of the layout saves time and fits for sure", style)
+    sure = "a faster layout is sought beside one that is legal and fits for sure"
+    return block("FASTER", sure, style) if says_yes(bill) or bill.violations else []
+
+
 def next_line(bill: Bill, advice: Sequence[Advice], style: Style) -> list[str]:
     """What to attack next: the changes that make it fit, else the largest part that a layout can change, and how."""
     if advice and says_yes(bill):

@@ -19,6 +19,7 @@ from .answer import (
     ramp_line,
     says_yes,
     step_line,
+    unadvised_line,
     verdict_of,
 )
 from .labels import degrees
@@ -34,8 +35,13 @@ if TYPE_CHECKING:
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 
 
-def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "Split | None" = None) -> list[str]:
-    """The whole bill of one layout, the ways to fit where it does not, and its split beside the engine's own cut."""
+def bill_lines(
+    bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "Split | None" = None, sought: bool = False
+) -> list[str]:
+    """The whole bill of one layout, the ways to fit where it does not, and its split beside the engine's own cut.
+
+    Where a faster layout was `sought` and there is none, that is said.
+    """
     return [
         *headline(bill, style),
         *step_line(bill, style),
@@ -45,6 +51,7 @@ def bill_lines(bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "
         *idle_line(bill, style),
         *binds_line(bill, style),
         *next_line(bill, advice, style),
+        *(unadvised_line(bill, style) if sought and not advice else ()),
         *(_split(split, style) if split else ()),
         *loud_lines(bill, style),
         "",
