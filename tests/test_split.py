@@ -550,3 +550,11 @@ def test_a_plan_keeps_the_engines_own_split_where_no_other_is_better() -> None:
     before = plan(LLAMA_70B, Job(4096, 64), load_cluster("64xh100-sxm"), width="lean", best=3, pp=(1,))
 
     assert resplit(before, 3) == before
+
+
+def test_a_layout_in_words_names_its_split(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--on", "32xh100-sxm", "--tp", "2", "--pp", "4", "--seq", "8192", "--batch", "128"]
+    main(["memory", "llama-3.1-8b", *words, "--split", "7,9,9,7"])
+    assert "micro-batch 1, 1f1b, split 7,9,9,7; engine" in capsys.readouterr().out
+    main(["memory", "llama-3.1-8b", *words])
+    assert "micro-batch 1, 1f1b; engine" in capsys.readouterr().out

@@ -1,8 +1,12 @@
 """The words for parts of a bill: what each is called, and what to change where it binds."""
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from ..engines.engine import Engine
 from ..layout.axes import Layout
 
+MOST_NUMBERS = 16  # of a split that is printed one by one
 VERDICTS = {"fits": "FITS", "tight": "TIGHT", "does_not_fit": "DOES NOT FIT", "impossible": "IMPOSSIBLE"}
 NOT_LEGAL = "NOT LEGAL"
 
@@ -115,12 +119,21 @@ def label(name: str) -> str:
     return LABELS.get(name, name.replace("_", " "))
 
 
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Layers of each chunk: `7,9,9,7`; of many, equal ones together: `5, 15 times 8`."""
+    if len(sizes) <= MOST_NUMBERS:
+        return ",".join(map(str, sizes))
+    runs = ((size, len(list(run))) for size, run in groupby(sizes))
+    return ", ".join(f"{times} times {size}" if times > 1 else str(size) for size, times in runs)
+
+
 def degrees(layout: Layout, dp: int) -> str:
     """A layout in a few words: the degrees that are not 1, and the options that matter."""
     named = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "vpp": layout.vpp, "ep": layout.ep, "etp": layout.etp}
     words = [f"{name} {value}" for name, value in named.items() if value > 1]
     words += [f"dp {dp}", f"zero {layout.zero}", f"micro-batch {layout.micro_batch}"]
     words += [str(layout.schedule)] if layout.pp > 1 else []
+    words += [f"split {sizes_text(layout.split or ())}"] if layout.split else []
     again = f"recompute {' '.join((layout.recompute, *(layout.recompute_modules or ())))}"
     words += [again] if layout.recompute != "none" else []
     words += [f"in groups of {layout.recompute_group}"] if layout.recompute_group > 1 else []

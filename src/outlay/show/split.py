@@ -1,24 +1,13 @@
 """A split beside the engine's own cut: what it saves, and how the engine is told it."""
 
-from collections.abc import Sequence
-from itertools import groupby
-
 from ..bill import Bill
 from ..formats.stage_layout import settings
 from ..search.split import Split, sizes_of
+from .labels import sizes_text
 from .record import Record, plain
 from .text import Style, block, duration, gib, percent, wrapped
 
 LONGEST = 200  # characters of a setting that the terminal prints
-MOST_NUMBERS = 16  # of a split that is printed one by one
-
-
-def sizes_text(sizes: Sequence[int]) -> str:
-    """Layers of each chunk: `7,9,9,7`; of many, equal ones together: `5 and 15 times 8`."""
-    if len(sizes) <= MOST_NUMBERS:
-        return ",".join(map(str, sizes))
-    runs = ((size, len(list(run))) for size, run in groupby(sizes))
-    return ", ".join(f"{times} times {size}" if times > 1 else str(size) for size, times in runs)
 
 
 def split_lines(split: Split, style: Style) -> list[str]:
