@@ -77,6 +77,9 @@ def test_what_the_search_left_out_may_be_faster_and_other_fields_keep_what_was_s
     assert reason.answer == "faster"
     assert reason.ranked == alone.best[0]
     assert reason.seconds_more == alone.best[0].bill.step.seconds - narrowed.best[0].bill.step.seconds < 0
+    inside = why(narrowed, "wide", {"hybrid": True})
+    assert inside.ranked is not None
+    assert (inside.ranked.layout.zero, inside.ranked.layout.dp_replicate) == (1, 2)
     opened = why(narrowed, "lean", {"zero": 2})
     assert opened.ranked is not None
     assert (opened.ranked.layout.pp, opened.ranked.layout.zero) == (4, 2)

@@ -55,8 +55,13 @@ def _opened(found: Plan, width: Width, asked: Mapping[str, Any]) -> Space:
     declared = declare(found.model, found.job, found.cluster, found.engine, width)
     if "recompute" in asked:
         space = replace(space, recompute=declared.recompute)
-    if "zero" in asked or "hybrid" in asked:
-        space = replace(space, zero=declared.zero)
+    stages, inside = {stage for stage, _ in space.zero}, {within for _, within in space.zero}
+    zero = tuple(
+        (stage, within)
+        for stage, within in dict.fromkeys((*space.zero, *declared.zero))
+        if ("zero" in asked or stage in stages) and ("hybrid" in asked or within in inside)
+    )
+    space = replace(space, zero=zero)
     return narrow(space, **{name: (value,) for name, value in asked.items()})
 
 
