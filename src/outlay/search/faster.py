@@ -7,6 +7,7 @@ from ..job import AUTO
 from ..layout.degrees import divisors
 from .advice import MOST, Advice, Change, advice_of, changed, freely
 
+MOST_CHUNKS = 16  # of a rank that are tried
 LEAST = 0.002  # share of the step that a change has to save
 
 
@@ -27,8 +28,7 @@ def _of_degrees(bill: Bill) -> Iterator[Change]:
                 fields = freely(**{name: value}, **({"schedule": AUTO} if name == "pp" else {}))
                 yield Change(f"another {name}", f"--{name} {value}", fields, {}, kind="degrees")
     if at.pp > 1:
-        chunks = [count for count in divisors(bill.model.layers // at.pp) if count != at.vpp] if at.pp else []
-        for vpp in chunks[:6]:
+        for vpp in divisors(bill.model.layers // at.pp, MOST_CHUNKS):
             fields = freely(vpp=vpp, schedule=AUTO)
             yield Change("other chunks a rank", f"--vpp {vpp}", fields, {}, kind="chunks")
 
