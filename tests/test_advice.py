@@ -70,3 +70,10 @@ def test_no_single_way_that_was_left_out_is_faster_for_the_whole_model() -> None
 
 def test_a_layout_that_breaks_a_rule_is_mended_first() -> None:
     assert advise(bill_of("llama-3-70b", "64xh100-sxm", Job(8192, 64), Layout(tp=8, pp=7))) == ()
+
+
+def test_a_layout_that_fits_only_just_is_told_what_fits_for_sure() -> None:
+    bill = count(load_model("llama-3.1-8b"), Job(4096, 64), load_cluster("8xh100-sxm"), Layout())
+    assert bill.memory.verdict == "tight"
+    assert all(each.peak_bytes < bill.memory.usable_bytes for each in advise(bill))
+    assert "--zero 2" in [each.flag for each in advise(bill)]

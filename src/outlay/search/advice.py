@@ -117,9 +117,10 @@ def advise(bill: Bill) -> tuple[Advice, ...]:
     """Ways to fit: those of the whole training with the fewest changes, the fastest first, and the best with adapters.
 
     Fast is what one accelerator yields, so that more of them are not faster for nothing. Pairs of changes are tried
-    where no single one is enough, of each kind the one that leaves least. None where the layout fits already.
+    where no single one is enough, of each kind the one that leaves least. None where the layout fits for sure already,
+    or is not legal.
     """
-    if bill.memory.verdict not in ("does_not_fit", "impossible"):
+    if bill.memory.verdict in ("fits", None):
         return ()
     tried = [(change, after) for change in changes(bill) if (after := changed(bill, (change,))) is not None]
     whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]

@@ -155,12 +155,12 @@ def unadvised_line(bill: Bill, style: Style) -> list[str]:
     if bill.memory.verdict == "fits" and not bill.violations:
         return block("FASTER", "nothing: no single change of the layout saves time and fits for sure", style)
     sure = "a faster layout is sought beside one that is legal and fits for sure"
-    return block("FASTER", sure, style) if says_yes(bill) or bill.violations else []
+    return block("FASTER", sure, style) if bill.violations else []
 
 
 def next_line(bill: Bill, advice: Sequence[Advice], style: Style) -> list[str]:
     """What to attack next: the changes that make it fit, else the largest part that a layout can change, and how."""
-    if advice and says_yes(bill):
+    if advice and bill.memory.verdict == "fits":
         return block("FASTER", "; ".join(_saving(each, bill) for each in advice), style)
     if advice:
         fitting = [f"{each.flag} fits: {both(each.peak_bytes)}, {duration(each.seconds)} a step" for each in advice]
