@@ -4,6 +4,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -198,12 +199,14 @@ def test_an_error_says_its_line_and_column(content: bytes, place: str) -> None:
     assert error.value.faults[0].got.startswith(place + ":")
 
 
-def test_nothing_is_executed(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a file was run")
 
     for name in ("os.system", "subprocess.Popen", "subprocess.run", "builtins.eval", "builtins.exec"):
         monkeypatch.setattr(name, refuse)
+    monkeypatch.chdir(tmp_path)
     megatron.read(b"x --num-layers $(touch a) --hidden-size `touch b` --num-attention-heads 2\n. ./env.sh\nrm -rf x\n")
     outcome(megatron.read, b"num_layers: !!python/object/apply:os.system ['touch c']\n")
     outcome(deepspeed.read, b'{"train_batch_size": __import__("os").system("touch d")}')
+    assert list(tmp_path.iterdir()) == []

@@ -214,6 +214,7 @@ def test_uneven_stages(flags: str, chunks: list[int]) -> None:
 def test_layout_strings_and_ends() -> None:
     assert parse_layout("Ettt|(tt|)*29,m|L") == [3, *[2] * 29, 0, 0]  # of Megatron-LM's own documentation
     assert parse_layout(print_layout([0, 3, 1, 2], mtp=1)) == [0, 3, 1, 2]
+    assert [parse_layout(print_layout(sizes)) for sizes in ([5], [1, 1], [2, 2, 2, 0])] == [[5], [1, 1], [2, 2, 2, 0]]
     assert parse_layout("tE|L") is None and parse_layout("(t|)*999999") is None
     assert ends_counted(30, 4, 2, embedding=True, loss=True) == [3, 4, 4, 4, 4, 4, 4, 3]
     assert ends_counted(31, 4, 2, embedding=True, loss=True) is None

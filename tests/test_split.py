@@ -18,7 +18,8 @@ from models import DEEPSEEK_V3, GEMMA, LLAMA_8B, LLAMA_70B, loaded
 from outlay import Bill, InputError, Job, Layout, Model, count, load_cluster, load_model
 from outlay.bill import case_of, load
 from outlay.cli.main import main
-from outlay.formats.stage_layout import megatron_layout, module_names
+from outlay.formats.pipeline_layout import print_layout
+from outlay.formats.stage_layout import module_names
 from outlay.model.huggingface import read_config
 from outlay.search.advice import changed, changes, pairs_that_fit
 from outlay.search.chain import best_cuts
@@ -356,7 +357,7 @@ SIZES = st.tuples(
 
 @given(SIZES)
 def test_the_layout_string_holds_each_layer_on_its_stage(sizes: tuple[int, ...]) -> None:
-    stages = read_layout(megatron_layout(sizes))
+    stages = read_layout(print_layout(sizes))
 
     assert [stage.count("t") for stage in stages] == list(sizes)
     assert "".join(stages).replace("t", "") == "EL"
@@ -367,7 +368,7 @@ def test_the_layout_string_holds_each_layer_on_its_stage(sizes: tuple[int, ...])
 def test_the_layout_string_is_written_as_in_megatrons_own_documentation() -> None:
     # "Et*3|(tt|)*29,m|L" of its page is DeepSeek-V3 on 16 stages of two chunks, the multi-token layer left out here
     assert read_layout("Et*3|(tt|)*29,m|L") == ["Ettt", *["tt"] * 29, "m", "L"]
-    assert megatron_layout((3, *[2] * 29, 0)) == "Et*3|(t*2|)*29L"
+    assert print_layout((3, *[2] * 29, 0)) == "Et*3|(t*2|)*29L"
 
 
 @given(SIZES)

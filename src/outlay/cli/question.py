@@ -104,10 +104,8 @@ class Question:
 def read_question(
     given: Given, extra: Mapping[str, str] | None = None, base: Asked | None = None, engine: str = "megatron"
 ) -> Question:
-    """The question in a command line, its --config file and, where MODEL is one, a printed bill. Raises every fault.
-
-    `engine` is that of a question which names none.
-    """
+    """The question in a command line, its --config file and, where MODEL is one, a printed bill; `engine` where none of
+    them names one. Raises every fault."""
     faults = Faults()
     at, best = without_best(read_task(given, faults, extra, base, engine))
     layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)

@@ -1,20 +1,31 @@
 """How Megatron-LM shares layers among the stages of a pipeline: its layout string, and its flags of first and last."""
 
 import re
+from collections.abc import Sequence
+from itertools import groupby
 
 LONGEST, MOST = 5_000, 100_000
 BRACKETS, REPEAT = re.compile(r"\(([^)]+)\)\*(\d{1,6})"), re.compile(r"(.)\*(\d{1,6})")
 
 
-def print_layout(chunks: list[int], mtp: int = 0) -> str:
-    """The layout string of chunks along the model: `Et*19|t*20|t*20|t*19mL`."""
-    last = len(chunks) - 1
-    pieces = []
-    for place, layers in enumerate(chunks):
-        held = f"t*{layers}" if layers > 1 else "t" * layers
-        ends = ("m" if mtp == 1 else f"m*{mtp}" if mtp else "") + "L" if place == last else ""
-        pieces.append(("E" if place == 0 else "") + held + ends)
-    return "|".join(pieces)
+def print_layout(sizes: Sequence[int], mtp: int = 0) -> str:
+    """The layers of each chunk, along the model, as Megatron-LM's `--pipeline-model-parallel-layout`.
+
+    E is the embedding, t a layer, m a multi-token layer, L the loss; a bar ends a stage, `x*n` and `(..)*n` repeat,
+    commas mean nothing.
+
+    >>> print_layout((7, 9, 9, 7))
+    'Et*7|(t*9|)*2t*7,L'
+    """
+    *stages, last = (_repeated("t", size) for size in sizes)
+    first = "".join(f"{stage}|" for stage in stages[:1])
+    runs = ((f"{stage}|", len(list(run))) for stage, run in groupby(stages[1:]))
+    middle = "".join(f"({stage})*{times}" if times > 1 else stage for stage, times in runs)
+    return f"E{first}{middle}" + ",".join(filter(None, (last, _repeated("m", mtp) + "L")))
+
+
+def _repeated(letter: str, times: int) -> str:
+    return letter * times if times < 2 else f"{letter}*{times}"
 
 
 def parse_layout(text: str) -> list[int] | None:

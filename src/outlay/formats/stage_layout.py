@@ -5,30 +5,14 @@ flags for the first and the last stage (0.9); torchtitan, torchtitan/distributed
 """
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 
+from .pipeline_layout import print_layout
+
 LAYOUT_STRING = ("megatron", "megatron-0.15")  # engines and releases that parse it
 MODULE_NAMES = ("fsdp2", "fsdp2-uncompiled", "fsdp2-torchtitan")
-
-
-def megatron_layout(sizes: Sequence[int]) -> str:
-    """The layers of each chunk, along the model, as Megatron-LM's `--pipeline-model-parallel-layout`.
-
-    E is the embedding, t a layer, L the loss; a bar ends a stage, `x*n` and `(..)*n` repeat, commas mean nothing.
-
-    >>> megatron_layout((7, 9, 9, 7))
-    'Et*7|(t*9|)*2t*7,L'
-    """
-    first, *middle, last = sizes
-    runs = ((f"{_layers(size)}|", len(list(run))) for size, run in groupby(middle))
-    between = "".join(f"({stage})*{times}" if times > 1 else stage for stage, times in runs)
-    return f"E{_layers(first)}|{between}{_layers(last)},L" if last else f"E{_layers(first)}|{between}L"
-
-
-def _layers(size: int) -> str:
-    return {0: "", 1: "t"}.get(size, f"t*{size}")
 
 
 def first_and_last(sizes: Sequence[int], vpp: int) -> str:
@@ -58,7 +42,7 @@ def module_names(sizes: Sequence[int]) -> list[list[str]]:
 def settings(sizes: Sequence[int], vpp: int, engine: str) -> tuple[str, ...]:
     """What tells an engine a split, the first the one to use; nothing where its release has no such setting."""
     if engine in LAYOUT_STRING:
-        whole = f'--pipeline-model-parallel-layout "{megatron_layout(sizes)}"'
+        whole = f'--pipeline-model-parallel-layout "{print_layout(sizes)}"'
         return tuple(filter(None, (whole, first_and_last(sizes, vpp))))
     if engine in MODULE_NAMES:
         names = str(module_names(sizes)).replace("'", '"')

@@ -10,6 +10,7 @@ from ..engines.engine import Engine
 from ..errors import Fault, InputError
 from ..job import Job
 from ..model.model import Model
+from ..whole_run import HOUR
 from .plan import Plan, Progress, plan
 from .space import Width
 
@@ -147,7 +148,7 @@ def longest(
         if not found.best or not found.search.proved:
             break
         fits, low, high = found, high, 2 * high
-    while fits and high - low > STEP and found.search.proved:
+    while fits and STEP < high - low <= LONGEST // 2 and found.search.proved:
         middle = (low + high) // (2 * STEP) * STEP
         found = at(middle)
         fits, low, high = (found, middle, high) if found.best else (fits, low, middle)
@@ -170,7 +171,7 @@ def tried_of(found: Plan) -> Tried:
 
 def _dollars(bill: Bill) -> float | None:
     hourly = bill.cluster.dollars()
-    return None if hourly is None else hourly / 3600 / bill.step.tokens_per_second * 1e6
+    return None if hourly is None else hourly / HOUR / bill.step.tokens_per_second * 1e6
 
 
 def verdict_of(found: Plan) -> str:

@@ -8,6 +8,7 @@ from ..search.several import STEP, Tried
 from ..search.why import Reason
 from ..search.worth import Worth
 from ..undivided import parameters
+from ..whole_run import DAY
 from .answer import binds_line, headline, step_line, where
 from .layouts import layout_flags, mesh
 from .parts import memory_part
@@ -74,7 +75,7 @@ def _fewest_line(answer: Answer, style: Style) -> list[str]:
     elif answer.objective == "money" and chosen and chosen.dollars_per_million_tokens:
         said = ("CHEAPEST", f"{this}: {chosen.dollars_per_million_tokens:.3f} USD a million tokens{rest}")
     elif answer.objective == "tokens" and chosen and chosen.tokens_per_second:
-        said = ("MOST", f"{this}: {short(chosen.tokens_per_second * 86_400)} tokens a day{rest}")
+        said = ("MOST", f"{this}: {short(chosen.tokens_per_second * DAY)} tokens a day{rest}")
     else:
         return []
     return block(*said, style, f"1;{GOOD}")
