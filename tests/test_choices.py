@@ -12,7 +12,7 @@ from outlay.cli.main import main
 from outlay.search.narrow import narrow
 from outlay.search.plan import asked
 from outlay.search.space import declare
-from outlay.show.choices import choices_page, inside_band, reading_of
+from outlay.show.validation.choices import choices_page, inside_band, reading_of
 from outlay.validate import choices as module
 from outlay.validate.choices import (
     Choice,

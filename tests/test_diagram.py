@@ -20,13 +20,13 @@ from outlay.schedule.orders import facts, names, order
 from outlay.schedule.steady import simulate_long
 from outlay.schedule.timeline import Timeline, simulate
 from outlay.schedule.times import Times
-from outlay.show.diagram import CAUSES, Chart, Cut, Lane, View, merged
-from outlay.show.diagram_chart import chart_of
-from outlay.show.diagram_fold import fold
-from outlay.show.diagram_html import html
-from outlay.show.diagram_rows import BUCKET, covers, runs
-from outlay.show.diagram_svg import Picture, svg
-from outlay.show.diagram_text import BACKWARD, FORWARD, WEIGHT, cells, diagram_lines, fitted, rows
+from outlay.show.diagram.chart import chart_of
+from outlay.show.diagram.drawing import CAUSES, Chart, Cut, Lane, View, merged
+from outlay.show.diagram.fold import fold
+from outlay.show.diagram.html import html
+from outlay.show.diagram.rows import BUCKET, covers, runs
+from outlay.show.diagram.svg import Picture, svg
+from outlay.show.diagram.text import BACKWARD, FORWARD, WEIGHT, cells, diagram_lines, fitted, rows
 from outlay.show.palette import tone_of
 from outlay.show.text import Style
 

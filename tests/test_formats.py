@@ -7,7 +7,7 @@ from outlay.formats import deepspeed, megatron
 from outlay.formats.arithmetic import evaluate
 from outlay.formats.json_comments import read_json
 from outlay.formats.known import format_of, read
-from outlay.formats.megatron_model import pattern_of
+from outlay.formats.megatron.model import pattern_of
 from outlay.formats.pipeline_layout import ends_counted, ends_given, parse_layout, print_layout
 from outlay.formats.setting import Found
 from outlay.formats.shell import read_script

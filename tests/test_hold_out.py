@@ -17,9 +17,9 @@ from outlay.cli.main import main
 from outlay.cluster.catalogue import accelerator_names
 from outlay.engines.tables import engine_names, facts_of, kernel_set_names
 from outlay.errors import InputError
-from outlay.show.hold_out import hold_out_lines, hold_out_page, hold_out_record
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import PLAIN
+from outlay.show.validation.hold_out import hold_out_lines, hold_out_page, hold_out_record
 from outlay.validate import OWN
 from outlay.validate.hold_out import HoldOut, hold_out, measured_steps
 from outlay.validate.refit import Counter, Measured, Moved, refitted

@@ -15,7 +15,7 @@ from outlay.job import Job
 from outlay.search.plan import plan
 from outlay.show.layouts import layout_flags, option_words
 from outlay.show.money import price_of
-from outlay.show.plan import Answer, plan_lines
+from outlay.show.plan.answer import Answer, plan_lines
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style
 from test_json import faults, refused

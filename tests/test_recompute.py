@@ -21,7 +21,7 @@ from outlay.memory.recompute import (
     uniform_slots,
 )
 from outlay.memory.ways import Operation, curve, ways
-from outlay.search.recompute import LONGEST, PARTS, SPARES
+from outlay.search.recompute.stages import LONGEST, PARTS, SPARES
 
 # Forward steps of the best plan by Griewank and Walther, checked against a program over all splits and, for short
 # chains, against a search of all states. layers: slots:advances/extra ..

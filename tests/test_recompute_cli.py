@@ -15,10 +15,10 @@ from outlay.bill import case_of
 from outlay.cli.main import main
 from outlay.layer import model_costs
 from outlay.quantities import GIB
-from outlay.search.recompute import Recompute, recompute
-from outlay.search.recompute_engine import MODULES, effect, present
-from outlay.search.recompute_room import rooms, without_recompute
-from outlay.show.recompute import curve, drawn
+from outlay.search.recompute.offered import MODULES, effect, present
+from outlay.search.recompute.room import rooms, without_recompute
+from outlay.search.recompute.stages import Recompute, recompute
+from outlay.show.recompute.answer import curve, drawn
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style
 from test_json import faults, refused

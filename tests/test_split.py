@@ -22,13 +22,13 @@ from outlay.formats.pipeline_layout import print_layout
 from outlay.formats.stage_layout import module_names
 from outlay.model.huggingface import read_config
 from outlay.search.advice import changed, changes, pairs_that_fit
-from outlay.search.chain import best_cuts
-from outlay.search.chained import spread
-from outlay.search.exchange import exchanged
-from outlay.search.pipeline import unevennesses
 from outlay.search.plan import plan
-from outlay.search.resplit import resplit
-from outlay.search.split import best_split, given_split, pipeline_of, sizes_of
+from outlay.search.split.best import best_split, given_split, pipeline_of, sizes_of
+from outlay.search.split.chain import best_cuts
+from outlay.search.split.exchange import exchanged
+from outlay.search.split.pipeline import unevennesses
+from outlay.search.split.plan import resplit
+from outlay.search.split.ranks import spread
 from outlay.show.layouts import mesh
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.simulated import simulated

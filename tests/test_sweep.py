@@ -20,12 +20,12 @@ import pytest
 
 from outlay import InputError, Layout, count, load_cluster, load_model, plan
 from outlay.cli.main import main
-from outlay.cli.sweep_study import read_study
+from outlay.cli.sweep.study import read_study
 from outlay.cli.values import Faults
 from outlay.formats.sweep_parquet import part_bytes
-from outlay.search.sweep import Axis, Study, order
-from outlay.search.sweep_part import answers, context_of
-from outlay.search.sweep_rows import Columns, Words, row_of, schema
+from outlay.search.sweep.part import answers, context_of
+from outlay.search.sweep.rows import Columns, Words, row_of, schema
+from outlay.search.sweep.study import Axis, Study, order
 from sweeping import LAYOUTS, PLANS, children, interrupt, kill, parts, run, stopped
 
 NAMES = [field.name for field in fields(Layout)]

@@ -10,7 +10,7 @@ import pytest
 
 from outlay.cli.main import main
 from outlay.show.schema import OUTPUT_SCHEMAS
-from outlay.show.sweep import layout_flags
+from outlay.show.sweep.answer import layout_flags
 from sweeping import LAYOUTS
 from test_json import faults
 

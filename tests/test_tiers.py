@@ -14,7 +14,7 @@ from outlay.cli.main import main
 from outlay.cluster.catalogue import accelerator_names
 from outlay.engines.tables import engine_names, time_bands
 from outlay.sections import section
-from outlay.show.accuracy_svg import accuracy_svg
+from outlay.show.validation.accuracy_svg import accuracy_svg
 from outlay.step.total import time_band
 from outlay.validate import HEADER, Row, Validation, as_json, compare_files, lines
 from outlay.validate.page import markdown

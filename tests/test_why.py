@@ -12,9 +12,9 @@ from outlay import Job, count, load_cluster, plan
 from outlay.bill import case_of, load
 from outlay.cli.main import main
 from outlay.search.plan import Plan
-from outlay.search.resplit import resplit
 from outlay.search.retimed import retime
-from outlay.search.split import best_split, unfilled
+from outlay.search.split.best import best_split, unfilled
+from outlay.search.split.plan import resplit
 from outlay.search.why import why
 from outlay.search.worth import worths
 from outlay.simulated import simulated

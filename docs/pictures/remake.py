@@ -9,8 +9,8 @@ from pathlib import Path
 from outlay.schedule.orders import facts, names, order
 from outlay.schedule.timeline import simulate
 from outlay.schedule.times import Times
-from outlay.show.diagram_chart import chart_of
-from outlay.show.diagram_svg import svg
+from outlay.show.diagram.chart import chart_of
+from outlay.show.diagram.svg import svg
 
 HERE = Path(__file__).parent
 RANKS, MICRO_BATCHES = 4, 8

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .model.catalogue import find as load_model
     from .model.model import Model
     from .search.plan import Plan, plan
-    from .search.split import best_split
+    from .search.split.best import best_split
     from .undivided import Parameters, parameters
     from .whole_run import goodput_of, run_of
 
@@ -48,7 +48,7 @@ _PLACES = {
     "Packing": "job.Packing",
     "Parameters": "undivided.Parameters",
     "Plan": "search.plan.Plan",
-    "best_split": "search.split.best_split",
+    "best_split": "search.split.best.best_split",
     "count": "bill.count",
     "explain": "derivation.explain",
     "explain_count": "ladder.explain_count",

@@ -18,9 +18,9 @@ from outlay.bill import case_of
 from outlay.memory.recompute import advances, revolve
 from outlay.memory.ways import Operation, curve
 from outlay.model import model as ours
-from outlay.search.recompute import Group, recompute
-from outlay.search.recompute_operations import Layer
-from outlay.show.recompute_policy import saved, uncompiled
+from outlay.search.recompute.operations import Layer
+from outlay.search.recompute.stages import Group, recompute
+from outlay.show.recompute.policy import saved, uncompiled
 from outlay.verify.models import Attention, Block, SwiGLU
 from outlay.verify.segments import compare_segments
 from outlay.verify.standing import SIZE, Standing

@@ -16,7 +16,7 @@ import torch
 import outlay
 from outlay.formats import deepspeed, megatron
 from outlay.formats.leaving_out import completed
-from outlay.formats.megatron_write import flags_of_run
+from outlay.formats.megatron.write import flags_of_run
 from outlay.formats.setting import Run
 from outlay.undivided import parameters
 

@@ -31,7 +31,7 @@ def bubble(given: Given) -> int:
 def _simulate(given: Given, line: Pipeline) -> int:
     """The same with every pass run; the only way where a schedule's idle time is not counted in slots."""
     from ..show.bubble_simulated import simulated_lines, simulated_record
-    from ..show.diagram_chart import chart_of
+    from ..show.diagram.chart import chart_of
     from .drawing import follow
     from .passes import Asked, equal_stages, named
 

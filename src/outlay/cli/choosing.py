@@ -12,7 +12,7 @@ OF_RUNS = ("svg", "profile", "engine", "fit", "output", "date", "force")  # flag
 
 def choosing(given: Given) -> int:
     """Every published choice, or those with a word of the command line in their name. Exit 130: stopped."""
-    from ..show.choices import choices_lines, choices_page, choices_record
+    from ..show.validation.choices import choices_lines, choices_page, choices_record
     from ..validate.choices import compare_choices
     from ..validate.progress import Progress
 

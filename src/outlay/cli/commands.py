@@ -7,7 +7,7 @@ from typing import Any
 
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .plan_flags import plan_flags
-from .sweep_flags import sweep_flags
+from .sweep.flags import sweep_flags
 
 MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
 AMOUNTS = (

@@ -12,7 +12,7 @@ from .values import Faults
 if TYPE_CHECKING:
     from ..bill import Bill
     from ..over_time import OverTime
-    from ..search.split import Split
+    from ..search.split.best import Split
 
 
 def count(given: Given) -> int:
@@ -38,7 +38,7 @@ def _split(bill: "Bill") -> "Split | None":
     """The split of a bill beside the engine's own cut, where it has one."""
     if not bill.layout.split:
         return None
-    from ..search.split import given_split
+    from ..search.split.best import given_split
 
     return given_split(bill)
 

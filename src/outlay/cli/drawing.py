@@ -6,7 +6,7 @@ from ..bill import Bill
 from ..errors import Fault, InputError, quoted
 from ..schedule.timeline import Timeline, simulate
 from ..schedule.times import TICK
-from ..show.diagram import Chart
+from ..show.diagram.drawing import Chart
 from .files import STDOUT, check, write
 from .flags import Given
 from .output import tell
@@ -19,9 +19,9 @@ UNIT = 1e6  # ns: how long a mere unit is in a trace
 
 def draw(given: Given) -> int:
     """Simulate a pipeline and draw it."""
-    from ..show.diagram_chart import chart_of
-    from ..show.diagram_record import diagram_record
-    from ..show.diagram_text import diagram_lines
+    from ..show.diagram.chart import chart_of
+    from ..show.diagram.record import diagram_record
+    from ..show.diagram.text import diagram_lines
 
     faults = Faults()
     paths = _paths(given, faults)
@@ -113,7 +113,7 @@ def _of_a_model(given: Given) -> Asked | Bill:
 
 def _refuse(given: Given, bill: Bill) -> int:
     """The answer is no: the layout breaks rules, and a diagram of it would mean nothing."""
-    from ..show.diagram_record import refused_record
+    from ..show.diagram.record import refused_record
     from ..show.terminal import violation_lines
 
     tell(given, lambda: refused_record(bill.violations), lambda style: violation_lines(bill.violations, style))
@@ -126,11 +126,11 @@ def _refuse(given: Given, bill: Bill) -> int:
 def _file(name: str, chart: Chart, timeline: Timeline, asked: Asked) -> bytes:
     """The content of one output."""
     if name == "svg":
-        from ..show.diagram_svg import svg
+        from ..show.diagram.svg import svg
 
         return svg(chart).encode()
     if name == "html":
-        from ..show.diagram_html import html
+        from ..show.diagram.html import html
 
         return html(chart).encode()
     if name == "csv":

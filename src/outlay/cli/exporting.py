@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, InputError, quoted
-from ..formats.known import format_of, read
+from ..formats.known import FORMATS, format_of, read
 from ..formats.setting import Found, Run, Written
 from ..formats.source import LARGEST_FILE
 from ..job import AUTO
@@ -57,7 +57,7 @@ def convert(given: Given) -> int:
 def _format(given: Given) -> ModuleType:
     name = given.text("framework")
     if name is None:
-        raise InputError(Fault("CLI004", "no framework is given", "megatron or deepspeed", "nothing", LIKE))
+        raise InputError(Fault("CLI004", "no framework is given", f"one of {', '.join(FORMATS)}", "nothing", LIKE))
     return format_of(name)
 
 
@@ -126,7 +126,7 @@ def _files(given: Given, form: ModuleType | None, faults: Faults) -> tuple[str, 
     path = given.text("output")
     if path is None or path == STDOUT:
         return ()
-    paths = (path, f"{path}.notes.md") if form is not None and form.__name__.endswith("deepspeed") else (path,)
+    paths = (path, f"{path}.notes.md") if form is not None and not form.COMMENTS else (path,)
     faults.add(*(fault for one in paths if (fault := check(one, given.on("force")))))
     return paths
 

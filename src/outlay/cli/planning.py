@@ -11,7 +11,7 @@ from ..search.several import Several, Tried, best_of, fewest, longest
 from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
-from ..show.plan import Answer
+from ..show.plan.answer import Answer
 from .flags import Given
 from .output import tell
 from .searching import Searched, read_search
@@ -20,8 +20,8 @@ from .waiting import Waiting, announcement
 
 def plan(given: Given) -> int:
     """Search, and say what was found. Exit 1: nothing fits, or no layout is legal."""
-    from ..show.plan import plan_lines
-    from ..show.plan_record import plan_record
+    from ..show.plan.answer import plan_lines
+    from ..show.plan.record import plan_record
 
     asked = read_search(given)
     sys.stderr.write(announcement(asked.combinations))
@@ -55,7 +55,7 @@ def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:
     """The plan with the best split of each of its layouts, and how many moved, where that is asked for."""
     if not asked.split:
         return found, None
-    from ..search.resplit import changed, resplit
+    from ..search.split.plan import changed, resplit
 
     again = resplit(found, asked.most)
     return again, changed(found, again)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from ..bill import Bill, case_of
 from ..errors import Fault, InputError, quoted
-from ..search.recompute import recompute as search
-from ..show.recompute import Answer
+from ..search.recompute.stages import recompute as search
+from ..show.recompute.answer import Answer
 from .files import STDOUT, picture, write
 from .flags import Given
 from .output import tell
@@ -17,8 +17,8 @@ LARGEST = 1e18  # B
 
 def recompute(given: Given) -> int:
     """The best plan, or the floor. Exit 1: no plan fits, or the layout breaks a rule."""
-    from ..show.recompute import recompute_lines
-    from ..show.recompute_record import recompute_record
+    from ..show.recompute.answer import recompute_lines
+    from ..show.recompute.record import recompute_record
 
     faults = Faults()
     budget, modules, path = _budget(given, faults), _modules(given, faults), picture(given, faults)
@@ -37,7 +37,7 @@ def recompute(given: Given) -> int:
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
     answer = Answer(search(case, budget, modules), bill, (path,) if path else ())
     if path:
-        from ..show.recompute_svg import recompute_svg
+        from ..show.recompute.svg import recompute_svg
 
         write(path, recompute_svg(answer).encode(), given.on("force"))
     if path != STDOUT:

@@ -16,7 +16,7 @@ from ..search.narrow import narrow, unsearchable
 from ..search.plan import asked
 from ..search.several import unpriced
 from ..search.space import Width, declare
-from ..search.split import takes_split
+from ..search.split.best import takes_split
 from .flags import Given
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under

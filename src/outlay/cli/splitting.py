@@ -37,7 +37,7 @@ def freed(layout: Layout, at: "Task") -> Layout:
 
 def best_count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str) -> Bill:
     """The bill with the best split, which it says among its assumptions. Raises InputError as `best_split` does."""
-    from ..search.split import best_split
+    from ..search.split.best import best_split
 
     found = best_split(model, job, cluster, layout, engine)
     if found is None:

@@ -9,17 +9,17 @@ from typing import Any
 from ..errors import Fault, InputError, nearest, quoted
 from ..formats import sweep_parquet
 from ..search.narrow import NAMES as NARROWED
-from ..search.sweep import JOB, SITE
-from ..search.sweep_rows import SEARCHED_BY, schema
-from ..show.sweep import OBJECTIVES, Swept, sweep_lines, sweep_record
+from ..search.sweep.rows import SEARCHED_BY, schema
+from ..search.sweep.study import JOB, SITE
+from ..show.sweep.answer import OBJECTIVES, Swept, sweep_lines, sweep_record
 from ..validate.progress import Progress
 from .files import STDOUT, check
 from .files import write as write_file
 from .flags import Given
 from .output import tell
-from .sweep_folder import check_same, held, manifest_of, part_name, parts_in, prepare, read_manifest, write
-from .sweep_study import Read, read_study, spellings
-from .sweep_workers import Counted, cores, counted_beside, counted_by_ray, counted_here
+from .sweep.folder import check_same, held, manifest_of, part_name, parts_in, prepare, read_manifest, write
+from .sweep.study import Read, read_study, spellings
+from .sweep.workers import Counted, cores, counted_beside, counted_by_ray, counted_here
 from .values import Faults, count
 
 INTERRUPTED, MOST_WORKERS, MOST_BEST, RAY = 130, 1024, 1000, "ray"
@@ -163,10 +163,10 @@ def sweep_groups(manifest: dict[str, Any], objective: str) -> tuple[str, ...]:
 
 def _pictures(swept: Swept, asked: Asked, force: bool) -> None:
     if asked.svg:
-        from ..show.sweep_svg import sweep_svg
+        from ..show.sweep.svg import sweep_svg
 
         write_file(asked.svg, sweep_svg(swept).encode(), force)
     if asked.html:
-        from ..show.sweep_html import sweep_html
+        from ..show.sweep.html import sweep_html
 
         write_file(asked.html, sweep_html(swept).encode(), force)

@@ -40,7 +40,7 @@ def validate(given: Given) -> int:
         progress.close()
     page = bool(given.values.get("markdown"))
     if path:
-        from ..show.accuracy_svg import accuracy_svg
+        from ..show.validation.accuracy_svg import accuracy_svg
 
         write(path, accuracy_svg(found).encode(), given.on("force"))
     if path != STDOUT:
@@ -95,7 +95,7 @@ def _fit(given: Given) -> int:
 
 def _hold_out(given: Given) -> int:
     """Fit the constants of the tables again without a third of the configurations, and say how far off each side is."""
-    from ..show.hold_out import hold_out_lines, hold_out_page, hold_out_record
+    from ..show.validation.hold_out import hold_out_lines, hold_out_page, hold_out_record
     from ..validate import OWN
     from ..validate.hold_out import hold_out_files
     from ..validate.progress import Progress

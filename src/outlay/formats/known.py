@@ -1,14 +1,19 @@
-"""The formats by name, and which of them a file is in."""
+"""The formats by name, and which of them a file is in.
+
+A format is a module with `read(content) -> Found`, `write(run) -> Written`, `is_of(text) -> bool`, the engine that its
+runs are counted with (`ENGINE`, and all that it holds, `ENGINES`), the fields of a layout that it holds (`HELD`), and
+whether its files hold comments (`COMMENTS`).
+"""
 
 from types import ModuleType
 
 from ..errors import Fault, InputError, nearest, quoted
 from . import deepspeed, megatron
-from .deepspeed_text import KEYS
 from .setting import Found
 from .source import text_of
 
-FORMATS: dict[str, ModuleType] = {"megatron": megatron, "deepspeed": deepspeed}
+# In the order in which a file is tried.
+FORMATS: dict[str, ModuleType] = {"deepspeed": deepspeed, "megatron": megatron}
 
 
 def format_of(name: str) -> ModuleType:
@@ -24,9 +29,8 @@ def format_of(name: str) -> ModuleType:
 
 
 def read(content: bytes) -> Found:
-    """What a file of any known format says. A JSON object with keys of DeepSpeed is its; all else is Megatron-LM's."""
+    """What a file of any known format says."""
     text = text_of(content)
-    quoted_keys = any(f'"{key}"' in text or f"'{key}'" in text for key in KEYS)
-    of_deepspeed = "{" in text and quoted_keys and not text.lstrip().startswith("#!")
-    found: Found = FORMATS["deepspeed" if of_deepspeed else "megatron"].read(content)
+    form = next((form for form in FORMATS.values() if form.is_of(text)), megatron)
+    found: Found = form.read(content)
     return found

@@ -117,7 +117,6 @@ class Written:
 
     text: str
     name: str  # that the file usually has
-    comments: bool  # whether `text` holds what is lost; else it belongs into a file beside it
     lost: tuple[Lost, ...]
     notes: tuple[str, ...] = ()
 

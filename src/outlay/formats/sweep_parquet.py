@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Fault, InputError
-from ..search.sweep import Study
-from ..search.sweep_part import answers
-from ..search.sweep_rows import Column, Columns, Type, Words, schema
+from ..search.sweep.part import answers
+from ..search.sweep.rows import Column, Columns, Type, Words, schema
+from ..search.sweep.study import Study
 
 MAGIC = b"PAR1"  # begins and ends a whole file
 LEAST = 12  # bytes of one

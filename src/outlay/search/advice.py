@@ -80,7 +80,7 @@ def changes(bill: Bill) -> Iterator[Change]:
 
 def _other_split(bill: Bill) -> Iterator[Change]:
     """Fewer layers where more passes are in flight, on an engine that takes a split."""
-    from .split import best_split, in_reach, unfilled
+    from .split.best import best_split, in_reach, unfilled
 
     if bill.violations or bill.layout.pp == 1 or not bill.engine.splits_layers or not in_reach(bill.model):
         return

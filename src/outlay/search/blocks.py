@@ -21,7 +21,7 @@ from .combinations import combinations
 from .options import AXES, Choice, choice, groups, hybrid_shard, keys
 from .rows import Rows, taken
 from .space import Space
-from .stacked import counted
+from .split.stacked import counted
 
 Array = NDArray[Any]
 CELLS = 400_000  # of a block: small enough for the cache, large enough that calls do not matter

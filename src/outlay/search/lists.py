@@ -11,7 +11,7 @@ from ..memory.peak import peak
 from .blocks import hoist
 from .nested import nested, rows_of
 from .rows import taken
-from .stacked import counted
+from .split.stacked import counted
 
 Floats = NDArray[np.float64]
 CELLS = 50_000  # of a block: its arrays stay in the cache

@@ -11,9 +11,9 @@ from .blocks import Grid
 from .narrow import narrow
 from .plan import Plan, Ranked, first_of, ranked_by
 from .plan import asked as case_asked
-from .resplit import with_best
 from .rows import legal_rows
 from .space import Space, Width, declare
+from .split.plan import with_best
 
 Answer = Literal["best", "slower", "faster", "tight", "does_not_fit", "illegal"]
 

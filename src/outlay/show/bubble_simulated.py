@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 from .bubble import GOAL, Pipeline, bubble_lines, bubble_record
-from .diagram import Chart
-from .diagram_text import diagram_lines
+from .diagram.drawing import Chart
+from .diagram.text import diagram_lines
 from .record import Record, head
 from .text import Style, block, percent
 

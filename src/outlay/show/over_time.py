@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..over_time import CURVES, Moment, OverTime, RankOverTime
 from ..quantities import GIB
-from .diagram import Cut, Numbers, View
+from .diagram.drawing import Cut, Numbers, View
 from .labels import label
 from .record import Record, plain
 from .text import Style, adding_up, block, decimals, duration, figure, gib, table, wrapped

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..over_time import CURVES, OverTime
 from ..quantities import GIB
-from .diagram import Numbers, View
+from .diagram.drawing import Numbers, View
 from .over_time import HEADROOM, WORDS, columns, view_of
 from .plot_svg import marks, opening
 from .text import duration, figure, gib

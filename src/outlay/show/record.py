@@ -18,7 +18,7 @@ from ..undivided import Parameters
 from ..whole_run import goodput_of, run_of
 
 if TYPE_CHECKING:
-    from ..search.split import Split
+    from ..search.split.best import Split
 
 Record = dict[str, Any]
 

@@ -10,7 +10,7 @@ from .measured import REACHED
 from .profile_schema import FIT, PROFILE
 from .split_schema import SPLIT
 from .storage import LOADING, OFFLOAD, SAVED
-from .sweep_schema import SWEEP
+from .sweep.schema import SWEEP
 from .whole_run import WHOLE_RUN
 
 Schema = dict[str, Any]
@@ -221,7 +221,7 @@ def bubble_schema() -> Schema:
 
 def validate_schema() -> Schema:
     """What `outlay validate --json` prints."""
-    from .validate_schema import schema
+    from .validation.schema import schema
 
     return schema()
 
@@ -286,11 +286,11 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "plan": plan_schema,
     "bubble": bubble_schema,
     "draw": draw_schema,
-    "recompute": _apart("recompute_schema"),
+    "recompute": _apart("recompute.schema"),
     "validate": validate_schema,
-    "choices": _apart("choices_schema"),
+    "choices": _apart("validation.choices_schema"),
     "fit": lambda: {"$schema": DRAFT, **FIT},
-    "hold_out": _apart("hold_out_schema"),
+    "hold_out": _apart("validation.hold_out_schema"),
     "sweep": lambda: {"$schema": DRAFT, **SWEEP},
     "export": _apart("export_schema"),
     "check": _apart("checked"),

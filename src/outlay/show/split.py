@@ -2,7 +2,7 @@
 
 from ..bill import Bill
 from ..formats.stage_layout import settings
-from ..search.split import Split, sizes_of
+from ..search.split.best import Split, sizes_of
 from .labels import sizes_text
 from .record import Record, plain
 from .text import Style, block, duration, gib, percent, wrapped

@@ -30,7 +30,7 @@ from .text import BAD, Style, block, counted, duration, figure, percent, safe, s
 from .whole_run import costs_part, run_lines
 
 if TYPE_CHECKING:
-    from ..search.split import Split
+    from ..search.split.best import Split
 
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 

@@ -1,0 +1,1 @@
+"""Timing diagrams: at a terminal, as SVG, HTML, a record."""

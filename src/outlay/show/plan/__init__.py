@@ -1,0 +1,1 @@
+"""Plans: the answer in the terminal, its parts, and the record."""

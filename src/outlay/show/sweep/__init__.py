@@ -1,0 +1,1 @@
+"""Sweeps: the best rows as a table, a chart, a page."""

@@ -1,0 +1,1 @@
+"""Predicted beside measured: published choices, hold-outs, pictures and schemas."""
