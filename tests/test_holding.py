@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from models import LLAMA_8B, LLAMA_70B
+from models import LLAMA_8B, LLAMA_70B, MIXTRAL
 from outlay import Bill, Job, Layout, count, load_cluster, parameters
 from outlay.cli.main import main
 from outlay.search.plan import plan
@@ -46,10 +46,22 @@ def broken(found: Bill) -> dict[str, tuple[str, ...]]:
         ("fsdp2", {"accumulate_whole": True}, None),
         ("deepspeed", {"zero": 1, "accumulate_whole": True}, None),
         ("deepspeed", {"zero": 2, "accumulate_whole": True}, "LAY054"),
+        ("nanotron", {"offload_optimizer": 1.0}, "LAY056"),
+        ("megatron-2022", {"offload_activations": 1.0}, "LAY056"),
+        ("megatron_deepspeed", {"offload_optimizer": 1.0}, None),
+        ("megatron", {"offload_activations": 1.0, "pp": 2}, None),
+        ("megatron", {"offload_parameters": 1.0}, None),
+        ("megatron", {"offload_parameters": 1.0, "pp": 2}, "LAY057"),
+        ("megatron", {"offload_parameters": 1.0, "recompute": "full"}, "LAY057"),
+        ("fsdp2", {"offload_parameters": 1.0, "recompute": "full"}, None),
+        ("deepspeed", {"zero": 0, "offload_optimizer": 1.0}, "LAY058"),
+        ("deepspeed", {"zero": 1, "offload_optimizer": 1.0}, None),
+        ("deepspeed", {"zero": 2, "offload_parameters": 1.0}, "LAY058"),
     ],
 )
 def test_who_can_hold_what(engine: str, axes: dict[str, object], code: str | None) -> None:
-    """Megatron-Core, transformer_block.py; nanotron, tp_recompute_allgather; DeepSpeed, engine.py: no_sync."""
+    """Megatron-Core, transformer_block.py, model_parallel_config.py: cpu_offloading; nanotron, tp_recompute_allgather;
+    DeepSpeed, engine.py: no_sync, zero/config.py and zero/offload_config.py."""
     assert [*broken(bill(engine, **axes))] == ([code] if code else [])
 
 
@@ -161,3 +173,25 @@ def test_gradients_that_are_not_cut_are_not_said_to_be() -> None:
     assert cut["gradients"] == "8.030 billion x 4 bytes / 8 ranks"
     assert kept["gradients"] == "whole until the last micro-batch"
     assert (whole["gradients"], whole["weights"]) == ("4.015 billion x 4 bytes", "4.015 billion x 4 bytes / 4 ranks")
+
+
+@pytest.mark.parametrize(
+    ("axes", "legal"),
+    [
+        ({"ep": 4}, True),
+        ({"ep": 1}, False),
+        ({"ep": 4, "pp": 2}, False),
+        ({"ep": 4, "pp": 2, "vpp": 4}, True),
+        ({"ep": 4, "recompute": "full"}, False),
+        ({"ep": 4, "recompute": "selective", "recompute_modules": ("moe_act",)}, True),
+        ({"ep": 4, "recompute": "selective", "recompute_modules": ("moe",)}, False),
+        ({"ep": 4, "moe_dispatch": "all_gather"}, False),
+        ({"ep": 4, "moe_dispatch": "deduplicated"}, True),
+    ],
+)
+def test_megatron_hides_the_exchange_between_experts_beside_other_passes_alone(
+    axes: dict[str, object], legal: bool
+) -> None:
+    """Megatron-Core, TransformerConfig: what overlap_moe_expert_parallel_comm asserts."""
+    made = count(MIXTRAL, Job(2048, 32), load_cluster("8xh100-sxm"), Layout(overlap_ep=True, **axes))  # type: ignore[arg-type]
+    assert ("LAY055" not in broken(made)) == legal

@@ -240,6 +240,25 @@ def test_options_keep_the_values_they_name(
     assert answer(capsys, f"{SMALL} {flags} --best 1")["space"][field] == values
 
 
+def test_headroom_is_memory_that_no_layout_of_the_answer_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tenth of 80 GB more than without it."""
+    free, held = (
+        answer(capsys, f"{LEAN} --best 3{more}")["best"][0]["bill"]["memory"]["usable_bytes"]
+        for more in ("", " --headroom 10%")
+    )
+    assert free - held == pytest.approx(load_cluster("8xh100-sxm").accelerator.memory_bytes / 10)
+    assert codes(capsys, f"{LEAN} --headroom 200GiB") == codes(capsys, f"{LEAN} --headroom some") == ["PLN003"]
+
+
+def test_a_full_space_is_as_fast_as_a_wide_one_or_faster_and_says_what_it_passed_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wide, full = (answer(capsys, f"{DEMO} --best 2 --space {width}") for width in ("wide", "full"))
+    assert full["best"][0]["bill"]["step"]["seconds"] <= wide["best"][0]["bill"]["step"]["seconds"]
+    assert full["search"]["pruned"] > 0 == wide["search"]["pruned"]
+    assert full["search"]["proved"] and full["search"]["space"] > wide["search"]["space"]
+
+
 def test_tp_stays_within_the_scale_up_domain(capsys: pytest.CaptureFixture[str]) -> None:
     words = "llama-3.1-8b --on 16xh100-sxm --seq 4096 --batch 16 --space lean --best 1 --tp 4,8,16"
 

@@ -26,7 +26,7 @@ from outlay.search.lists import count_list
 from outlay.search.narrow import narrow
 from outlay.search.plan import Plan, asked, limits, plan, sweep
 from outlay.search.rows import legal_rows
-from outlay.search.space import Space, declare
+from outlay.search.space import Space, Width, declare
 from outlay.step.total import step_seconds
 
 Question = tuple[Model, str, int, int]
@@ -51,12 +51,12 @@ def some(random: np.random.Generator, values: tuple[Any, ...], most: int) -> tup
     return tuple(values[index] for index in kept)
 
 
-def small_space(seed: int, questions: tuple[Question, ...] = SMALL) -> tuple[Case, Space]:
+def small_space(seed: int, questions: tuple[Question, ...] = SMALL, width: Width = "wide") -> tuple[Case, Space]:
     """A random question, and a random narrow space of a few hundred combinations."""
     random = np.random.default_rng(seed)
     model, on, seq, batch = questions[seed % len(questions)]
     case, _ = asked(model, Job(seq, batch), load_cluster(on), "fsdp2" if seed % 5 == 4 else "megatron")
-    space = declare(model, case.job, case.cluster, case.engine)
+    space = declare(model, case.job, case.cluster, case.engine, width)
     lists = {name: (1, *some(random, values[1:], 1)) for name, values in space.degrees.items() if len(values) > 1}
     lists["tp"], lists["pp"] = some(random, space.degrees["tp"][:4], 2), some(random, space.degrees["pp"][:5], 2)
     lists["sp"] = (True,) if seed % 3 else (False, True)
@@ -65,21 +65,43 @@ def small_space(seed: int, questions: tuple[Question, ...] = SMALL) -> tuple[Cas
     lists["recompute"] = some(random, ("none", "selective", "full"), 2)
     lists["zero"] = some(random, tuple({stage for stage, _ in space.zero}), 2)
     lists["offload_optimizer"] = some(random, (0.0, 0.5, 1.0), 1)
+    if width == "full":
+        lists |= {name: space.degrees[name] for name in ("cp_kind", "moe_dispatch")}
+        lists |= {"ep": some(random, space.degrees["ep"][:4], 2), "cp": (1, 2), "micro_batch": (1,)}
     return case, few(case, narrow(space, **lists))
 
 
 def few(case: Case, space: Space, most: int = 160) -> Space:
     """The space with options dropped until it is small enough to be counted one by one."""
-    for name in ("recompute", "zero", "overlap_dp", "overlap_tp", "schedules"):
+    for name in ("recompute", "zero", "overlap_dp", "overlap_tp", "schedules", "offload_optimizer"):
         if Grid(case, space, legal_rows(case, space)).layouts > most:
             space = replace(space, **{name: getattr(space, name)[-1:]})
     return space
 
 
-def hybrid_shard(case: Case) -> int:
-    """dp_shard where shards stay inside a scale-up domain."""
+def shard_within(case: Case, domains: int) -> int:
+    """dp_shard where shards stay inside some scale-up domains."""
     at = case.layout
-    return max(1, min(at.dp_shard, case.cluster.inside.size // (at.tp * at.cp)))
+    return max(1, min(at.dp_shard, domains * case.cluster.inside.size // (at.tp * at.cp)))
+
+
+def splits(case: Case, shard: int) -> bool:
+    """Whether data-parallel ranks can be copies of groups of so many."""
+    at, experts = case.layout, case.model.experts > 0
+    copies = at.dp_shard // shard
+    whole = not experts or at.edp <= copies or at.edp % copies == 0
+    return at.dp_shard % shard == 0 and shard < at.dp_shard and shard * at.cp > 1 and bool(whole)
+
+
+def shards(case: Case, space: Space) -> dict[int, int]:
+    """dp_shard by the number of domains that shards may stay in, each another one; 0: all."""
+    found, before = {0: case.layout.dp_shard}, 0
+    for domains in space.domains:
+        shard = shard_within(case, domains)
+        if splits(case, shard) and shard > before:
+            found[domains] = shard
+        before = shard
+    return found
 
 
 def combinations(case: Case, space: Space) -> list[Layout]:
@@ -116,26 +138,29 @@ def options(case: Case, space: Space) -> list[Layout]:
     attends = any(part.kind in ("attention", "compressed") for part in case.model.parts)
     kinds = [kind for kind, part in space.recompute if part or attends or (kind, 0) == space.recompute[0]]
     recompute = {(kind, ceil(count * held / parts)) for kind in kinds for count in layers[kind]}
-    shard = hybrid_shard(case)
-    splits = at.dp_shard % shard == 0 and shard < at.dp_shard and shard * at.cp > 1
-    copies = at.dp_shard // shard
-    splits = splits and (not experts or at.edp <= copies or at.edp % copies == 0)
-    zero = [pair for pair in space.zero if splits or not pair[1]] or list(space.zero[:1])
+    within = shards(case, space)
+    zero = [pair for pair in space.zero if pair[1] in within] or [(space.zero[0][0], 0)]
     hides = at.tp > 1 and (at.sp or case.engine.name == "fsdp2")
-    return [
+    away = product(space.offload_optimizer, space.offload_parameters, space.offload_activations)
+    alone = {("cp_kind", at.cp), ("moe_dispatch", at.ep)}
+    renamed = any(size == 1 and getattr(at, name) != space.degrees[name][0] for name, size in alone)
+    found = [
         replace(
             at, recompute=kind, recompute_layers=count, zero=stage,
             recompute_modules=space.recompute_modules if kind == "selective" else (),
-            dp_shard=shard if inside else at.dp_shard, dp_replicate=at.dp_shard // shard if inside else 1,
-            overlap_tp=tp, overlap_dp=dp, offload_optimizer=offload,
+            dp_shard=within[domains], dp_replicate=at.dp_shard // within[domains],
+            overlap_tp=tp, overlap_ep=ep, overlap_dp=dp,
+            offload_optimizer=optimizer, offload_parameters=weights, offload_activations=kept,
         )
-        for (kind, count), (stage, inside), tp, dp, offload in product(
+        for (kind, count), (stage, domains), tp, ep, dp, (optimizer, weights, kept) in product(
             sorted(recompute), zero if replicas else zero[:1],
-            space.overlap_tp if hides else [False],
-            space.overlap_dp if replicas else space.overlap_dp[:1], space.offload_optimizer,
+            space.overlap_tp if hides else [False], space.overlap_ep if at.ep > 1 else [False],
+            space.overlap_dp if replicas else space.overlap_dp[:1], away,
         )
-        if not (at.sp and at.tp == 1) and not (at.schedule == "gpipe" and at.pp == 1)
+        if not (at.sp and at.tp == 1) and not (at.schedule == "gpipe" and at.pp == 1) and not renamed
     ]  # fmt: skip
+    rules = [rule for rule in rules_of(case.engine.name) if rule.code in ("LAY055", "LAY056", "LAY057", "LAY058")]
+    return [each for each in found if all(rule.legal(replace(case, layout=each)) for rule in rules)]
 
 
 def scalar(case: Case, layout: Layout) -> tuple[float, float]:
@@ -144,17 +169,25 @@ def scalar(case: Case, layout: Layout) -> tuple[float, float]:
     return float(peak(at.stages, at.case)), float(step_seconds(at.stages, at.whole, at.case))
 
 
-QUESTIONS = [*((seed, SMALL) for seed in range(50)), *((seed, RECURRENT) for seed in range(6))]
+QUESTIONS: list[tuple[int, tuple[Question, ...], Width]] = [
+    *((seed, SMALL, "wide") for seed in range(50)),
+    *((seed, RECURRENT, "wide") for seed in range(6)),
+    *((seed, SMALL, "full") for seed in range(24)),
+]
 
 
-@pytest.mark.parametrize(("seed", "questions"), QUESTIONS)
-def test_best_20_and_frontier_are_those_of_brute_force(seed: int, questions: tuple[Question, ...]) -> None:
-    case, space = small_space(seed, questions)
+@pytest.mark.parametrize(("seed", "questions", "width"), QUESTIONS)
+def test_best_20_and_frontier_are_those_of_brute_force(
+    seed: int, questions: tuple[Question, ...], width: Width
+) -> None:
+    case, space = small_space(seed, questions, width)
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, 20)
     every = [scalar(case, layout) for layout in combinations(case, space)]
 
-    assert len(every) == len(set(combinations(case, space))) == grid.layouts == found.counted
+    counted = found.counted - found.rejected.total()
+    assert len(every) == len(set(combinations(case, space))) == counted
+    assert grid.layouts == found.counted
     bounds = limits(case)
     fitting = sorted(seconds for peak_bytes, seconds in every if peak_bytes <= bounds.fits)
     np.testing.assert_allclose([each.seconds for each in found.best.found], fitting[:20], rtol=1e-12)

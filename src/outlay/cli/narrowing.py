@@ -14,9 +14,10 @@ from ..search.space import DEGREES, Space
 from .flags import hints
 from .values import BOOLEANS, PERCENT, Faults, number
 
-COUNTS = ("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch")
-SWITCHES = ("sp", "hybrid", "overlap_tp", "overlap_dp")
-WORDS = ("cp_kind", "moe_dispatch", "schedule", "recompute")
+COUNTS = ("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch", "loss_chunks")
+SWITCHES = ("sp", "hybrid", "overlap_tp", "overlap_ep", "overlap_dp")
+WORDS = ("cp_kind", "moe_dispatch", "graphs", "schedule", "recompute")
+SHARES = ("offload_optimizer", "offload_parameters", "offload_activations")
 MOST, MOST_VALUES, MOST_STAGE = 10_000_000, 64, 3
 SHORT = {"mbs": "micro_batch", "offload": "offload_optimizer"}
 Narrowed = dict[str, tuple[Any, ...]]
@@ -34,7 +35,7 @@ def read_narrowing(texts: Mapping[str, Any], table: Mapping[str, Any], faults: F
     found = {name: _values(name, _text(value), faults) for name, value in given.items() if name in NAMES}
     _contradictions(found, texts, faults)
     if texts.get("no_offload"):
-        found["offload_optimizer"] = (0.0,)
+        found |= dict.fromkeys(SHARES, (0.0,))
     if texts.get("no_recompute"):
         found["recompute"] = ("none",)
     return {name: values for name, values in found.items() if values}
@@ -68,7 +69,7 @@ def _text(value: Any) -> str:
 
 def _contradictions(found: Narrowed, texts: Mapping[str, Any], faults: Faults) -> None:
     """Two flags of which one takes away all that the other keeps."""
-    pairs = (("no_offload", "offload_optimizer", 0.0), ("no_recompute", "recompute", "none"))
+    pairs = (*(("no_offload", name, 0.0) for name in SHARES), ("no_recompute", "recompute", "none"))
     for switch, name, only in pairs:
         others = [value for value in found.get(name, ()) if value != only]
         if texts.get(switch) and others:
@@ -165,7 +166,7 @@ READERS: Mapping[str, Callable[[str], tuple[Any, str]]] = {
     **{name: _word(get_args(hints(Layout)[name])) for name in WORDS},
     "recompute_modules": _word((*MODULES, *POLICIES)),
     "zero": _stage,
-    "offload_optimizer": _share,
+    **dict.fromkeys(SHARES, _share),
 }
 
 
@@ -173,7 +174,7 @@ def example(name: str) -> str:
     """Values that can be pasted."""
     if name in WORDS:
         return ",".join(get_args(hints(Layout)[name])[:2])
-    lists = {"zero": "1,3", "offload_optimizer": "0,0.5", "recompute_modules": "core_attn,mlp"}
+    lists = {"zero": "1,3", "recompute_modules": "core_attn,mlp"} | dict.fromkeys(SHARES, "0,0.5")
     known = lists | dict.fromkeys(SWITCHES, "true")
     return known.get(name, "1,2,4")
 

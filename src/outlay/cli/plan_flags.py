@@ -10,8 +10,9 @@ LIST = "; 1,2,4 keeps these, 1..16 the declared ones inside"
 
 ON = Flag("on", ("--on",), "64xh100-sxm, or 8xp5.48xlarge; 8..512xh100-sxm with --objective accelerators")
 SEARCH = (
-    Flag("space", ("--space",), "how much is searched: lean, middle or wide; default: wide"),
+    Flag("space", ("--space",), "how much is searched: lean, middle, wide or full; default: wide"),
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
+    Flag("headroom", ("--headroom",), "memory of each accelerator that stays free, beside --reserved: 5%, 4GiB"),
     Flag("simulate", ("--simulate",), "run the layouts of the answer pass by pass, and rank them again", switch=True),
     Flag("why", ("--why",), "why the best is not one with these values: tp=4,pp=8"),
     Flag("split", ("--split",), "best: the layouts of the answer again, each with the split that is best"),
@@ -37,11 +38,25 @@ NARROW = (
     Flag(
         "offload_optimizer", ("--offload-optimizer",), "shares of the optimizer state: 0,0.5 or 0,50%", group="narrow"
     ),
-    Flag("cp_kind", ("--cp-kind",), "ring, all_gather, ulysses; default: ring alone", group="narrow"),
-    Flag("moe_dispatch", ("--moe-dispatch",), "all_to_all, all_gather; default: the first alone", group="narrow"),
+    Flag("offload_parameters", ("--offload-parameters",), "shares of the weights; default: 0", group="narrow"),
+    Flag("offload_activations", ("--offload-activations",), "of the kept activations; default: 0", group="narrow"),
+    Flag("cp_kind", ("--cp-kind",), "ring, all_gather, ulysses; default: the engine's first alone", group="narrow"),
+    Flag(
+        "moe_dispatch", ("--moe-dispatch",), "all_to_all, all_gather, deduplicated; default: the first", group="narrow"
+    ),
+    Flag("graphs", ("--graphs",), "CUDA graphs: none, partial, full; default: none", group="narrow"),
+    Flag("loss_chunks", ("--loss-chunks",), "parts that head and loss run in; default: 1", group="narrow"),
     Flag("sp", ("--sp",), "only with sequence parallelism; or only without", True, True, "narrow"),
     Flag("hybrid", ("--hybrid",), "only with shards inside a scale-up domain; or never", True, True, "narrow"),
     Flag("overlap_tp", ("--overlap-tp",), "only with tensor-parallel exchange hidden; or never", True, True, "narrow"),
+    Flag(
+        "overlap_ep",
+        ("--overlap-ep",),
+        "only with exchange between experts hidden; default: never",
+        True,
+        True,
+        "narrow",
+    ),
     Flag("overlap_dp", ("--overlap-dp",), "only with data-parallel exchange hidden; or never", True, True, "narrow"),
     Flag("no_offload", ("--no-offload",), "nothing in host memory", True, group="narrow"),
     Flag("no_recompute", ("--no-recompute",), "no recompute", True, group="narrow"),

@@ -22,7 +22,7 @@ from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under
 from .question import read_clusters, read_task
 from .storing import with_site
-from .values import Faults, count
+from .values import BYTES, Faults, count, number
 
 OBJECTIVES = ("time", "accelerators", "money", "tokens", "sequence")
 SEVERAL = ("accelerators", "money", "tokens")  # what compares clusters
@@ -65,9 +65,10 @@ def read_search(given: Given) -> Searched:
     clusters, driver = under(at.profile, clusters, at.engine, faults)
     if split:
         faults.attempt(takes_split, driver)
+    job = _with_headroom(given, at.job, clusters, faults)
     faults.stop()
     assert at.model is not None
-    job, notes = _one_batch(at.job, clusters)
+    job, notes = _one_batch(job, clusters)
     case, _ = asked(at.model, job, clusters[0], driver)
     spaces = [declare(at.model, case.job, each, case.engine, width) for each in clusters]
     domain = clusters[0].inside.size if given.on("tp_within_node") else None
@@ -95,6 +96,22 @@ def _choice(given: Given, name: str, choices: tuple[str, ...], default: str, fau
         rule = f"one of {', '.join(choices)}"
         faults.add(Fault("PLN003", f"--{name} cannot be {quoted(text)}", rule, quoted(text), f"--{name} {choices[0]}"))
     return text
+
+
+def _with_headroom(given: Given, job: Job, clusters: tuple[Cluster, ...], faults: Faults) -> Job:
+    """The job with the memory that stays free beside what is reserved; a share is of the largest accelerator's."""
+    text = given.text("headroom")
+    if text is None:
+        return job
+    value = number(text, {**BYTES, "%": 0.01})
+    there = max((each.accelerator.memory_bytes for each in clusters), default=float("inf"))
+    share = "%" in text
+    free = None if value is None or value < 0 else value * (there if share else 1)
+    if free is None or not free < there:
+        rule, got = "a share or a size of memory, less than there is", quoted(text)
+        faults.add(Fault("PLN003", f"--headroom cannot be {got}", rule, got, "--headroom 5%"))
+        return job
+    return replace(job, reserved_bytes=job.reserved_bytes + free)
 
 
 def _one_batch(job: Job, clusters: tuple[Cluster, ...]) -> tuple[Job, tuple[str, ...]]:

@@ -138,6 +138,7 @@ class Engine:
     gathers_again: bool  # ZeRO-2 cuts the weights again after each backward pass, and gathers them for the next
     defers_sync: bool  # with a pipeline, gradients stay whole until the last backward pass, then are scattered once
     accumulates_whole: bool  # the same without one, where micro-batches accumulate
+    offloads: tuple[str, ...]  # what it moves to host memory: optimizer, parameters, activations
     offloads_gradients: str  # sharded gradients leave with what is offloaded: optimizer, parameters, none
     reduce_bytes: PlainBytes  # of a gradient on the wire
     reduce_bytes_fp16: PlainBytes  # the same in fp16 runs

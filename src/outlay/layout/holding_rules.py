@@ -1,5 +1,7 @@
 """Who can hold tapes, gathered inputs, gradients and weights as a layout says: one row a rule."""
 
+from functools import reduce
+
 import numpy as np
 
 from ..engines.engine import MEGATRON
@@ -11,6 +13,7 @@ from .engine_rules import DEEPSPEED
 from .predicates import longest_stage
 from .rule import Rule
 
+KINDS = ("optimizer", "parameters", "activations")
 OF_TRAINERS = ("deepspeed", "deepspeed-liger", "nanotron", "maxtext")
 ONE_LAYER = ("fsdp2-torchtitan", "fsdp2-llm-foundry", "hf_trainer", *OF_TRAINERS)
 NO_UNITS = (*MEGATRON, "megatron_deepspeed", *OF_TRAINERS)
@@ -32,6 +35,21 @@ def keeps_as_it_can(case: Case) -> Flag:
         return True
     own: Flag = asked == kernel_set(case.engine.kernels).keeps_gathered
     return own
+
+
+def offloads_what_it_can(case: Case) -> Flag:
+    """Whether nothing is moved to the host that the engine does not move there."""
+    never = [kind for kind in KINDS if kind not in case.engine.offloads]
+    parts = [getattr(case.layout, f"offload_{kind}") == 0 for kind in never]
+    return reduce(np.logical_and, parts) if parts else True
+
+
+def offloads_where_it_can(case: Case) -> Flag:
+    """Whether DeepSpeed's stage holds what leaves: the optimizer is cut from ZeRO-1 on, weights under ZeRO-3."""
+    at = case.layout
+    optimizer: Flag = (at.offload_optimizer == 0) | (at.zero >= 1)
+    parameters: Flag = (at.offload_parameters == 0) | (at.zero >= 3)
+    return np.logical_and(optimizer, parameters)
 
 
 HOLDING_RULES: tuple[Rule, ...] = (
@@ -78,4 +96,35 @@ HOLDING_RULES: tuple[Rule, ...] = (
         lambda at: f"zero {at.layout.zero}, gradients whole until the last micro-batch; {at.engine.name}",
         DEEPSPEED,
     ),
+    Rule(
+        "LAY056",
+        "the engine does not move this to the host",
+        "nanotron and Megatron-LM of 2022 move nothing; others optimizer states, weights and activations",
+        "offload_optimizer",
+        offloads_what_it_can,
+        lambda at: f"{_moved(at)}, {at.engine.name}",
+    ),
+    Rule(
+        "LAY057",
+        "weights in host memory do not go with a pipeline or recompute",
+        "Megatron-Core: cpu_offloading has pp 1 and no recompute",
+        "offload_parameters",
+        lambda at: (at.layout.offload_parameters == 0) | ((at.layout.pp == 1) & (at.layout.recompute == "none")),
+        lambda at: f"{_moved(at)}; pp {at.layout.pp}, recompute {at.layout.recompute}",
+        MEGATRON,
+    ),
+    Rule(
+        "LAY058",
+        "this ZeRO stage does not move this to the host",
+        "DeepSpeed: the optimizer moves from ZeRO-1 on, weights under ZeRO-3",
+        "zero",
+        offloads_where_it_can,
+        lambda at: f"{_moved(at)}; zero {at.layout.zero}",
+        DEEPSPEED,
+    ),
 )
+
+
+def _moved(case: Case) -> str:
+    shares = {kind: getattr(case.layout, f"offload_{kind}") for kind in KINDS}
+    return ", ".join(f"offload of {kind} {share:g}" for kind, share in shares.items() if share)

@@ -1,10 +1,27 @@
 """Rules of what runs part by part, or takes no more than so much: the loss, and experts."""
 
-from ..engines.engine import Engine
+import numpy as np
+
+from ..engines.engine import MEGATRON, Engine
 from ..errors import Fault
 from ..job import Job
 from ..model.model import Model
+from ..quantities import Flag
+from .case import Case
 from .rule import Rule
+
+
+def hides_experts(case: Case) -> Flag:
+    """Whether Megatron-Core runs the exchange between experts beside other passes, where it is told to."""
+    at = case.layout
+    if not np.any(at.overlap_ep):
+        return True
+    alone = case.model.mtp_layers <= 1 and "moe" not in at.recompute_modules
+    chunks = (at.pp == 1) | (at.vpp > 1)
+    able = (at.ep > 1) & chunks & (at.recompute != "full") & (at.moe_dispatch != "all_gather") & alone
+    legal: Flag = np.logical_not(at.overlap_ep) | able
+    return legal
+
 
 PART_RULES: tuple[Rule, ...] = (
     Rule(
@@ -22,6 +39,19 @@ PART_RULES: tuple[Rule, ...] = (
         "loss_chunks",
         lambda at: at.job.sequence_length % (at.layout.cp * at.layout.loss_chunks) == 0,
         lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.cp} x {at.layout.loss_chunks})",
+    ),
+    Rule(
+        "LAY055",
+        "the exchange between experts cannot be hidden here",
+        "Megatron-Core: overlap_ep needs ep > 1, chunks (vpp > 1) with a pipeline, no full recompute nor that of moe,"
+        " a dispatch other than all_gather, and one multi-token prediction module at most",
+        "overlap_ep",
+        hides_experts,
+        lambda at: (
+            f"ep {at.layout.ep}, pp {at.layout.pp}, vpp {at.layout.vpp}, recompute {at.layout.recompute},"
+            f" {at.layout.moe_dispatch}"
+        ),
+        MEGATRON,
     ),
 )
 

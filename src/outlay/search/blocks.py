@@ -1,6 +1,6 @@
 """A block: rows times options, counted at once. Costs of layers are computed once for each distinct combination."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,12 @@ from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.predicates import longest_stage
 from ..layout.stages import chunk_sizes
-from ..memory.hosted import hosted
+from ..memory.hosted import OFFLOADS, hosted
 from ..memory.peak import Stages, peak
 from ..quantities import Count
 from .combinations import combinations
-from .options import AXES, Choice, choice, groups, hybrid_shard, keys
+from .coupled import illegal_cells
+from .options import AXES, Choice, choice, groups, keys, shard_within
 from .rows import Rows, taken
 from .space import Space
 from .split.stacked import counted
@@ -26,7 +27,7 @@ from .split.stacked import counted
 Array = NDArray[Any]
 CELLS = 400_000  # of a block: small enough for the cache, large enough that calls do not matter
 ROWS = 6_000  # of a block, where each has few options
-OF_COSTS = ("tp", "cp", "ep", "etp", "micro_batch", "sp", "cp_kind", "moe_dispatch")
+OF_COSTS = ("tp", "cp", "ep", "etp", "micro_batch", "sp", "cp_kind", "moe_dispatch", "graphs", "loss_chunks")
 
 
 def mapped(record: Any, change: Any) -> Any:
@@ -76,8 +77,9 @@ class Block:
     """The counts of a block, rows along the last axis: peaks broadcast against seconds."""
 
     rows: Array
-    peaks: Array
+    peaks: Array  # without end where a cell is no layout of the engine
     seconds: Array
+    rejected: Mapping[str, int]  # cells that are none, by rule
 
 
 @dataclass(frozen=True)
@@ -103,16 +105,32 @@ class Grid:
         """How many distinct legal layouts there are."""
         return sum(len(members) * some.cells for some, members in self.groups)
 
-    def blocks(self, cells: int = CELLS) -> Iterator[Block]:
-        """Every legal layout once, block by block."""
-        hoisted = hoist(self.case, self.rows.layout) if len(self.rows) else None
+    @cached_property
+    def cells(self) -> Array:
+        """Options of each row."""
+        found = np.zeros(len(self.rows), int)
         for some, members in self.groups:
+            found[members] = some.cells
+        return found
+
+    @cached_property
+    def hoisted(self) -> Hoisted:
+        """Costs of layers that the rows need."""
+        return hoist(self.case, self.rows.layout)
+
+    def pieces(self, cells: int = CELLS, only: Array | None = None) -> Iterator[tuple[Array, Choice]]:
+        """All rows, or some, in pieces that take the same lists of options."""
+        some_groups = self.groups if only is None else groups(self.keys[only], self.space)
+        for some, members in some_groups:
             each = max(1, min(cells // some.cells, ROWS))
             for start in range(0, len(members), each):
                 here = slice(start, start + each)
-                assert hoisted is not None
-                ids = members[here]
-                yield Block(ids, *count_block(self.case, hoisted, self.rows.layout, ids, some.of(here)))
+                yield members[here] if only is None else only[members[here]], some.of(here)
+
+    def blocks(self, cells: int = CELLS, only: Array | None = None) -> Iterator[Block]:
+        """Every legal layout once, of all rows or of some, block by block."""
+        for ids, some in self.pieces(cells, only):
+            yield Block(ids, *count_block(self.case, self.hoisted, self.rows.layout, ids, some))
 
     def layouts_at(self, rows: Sequence[int], cells: Sequence[int]) -> list[Layout]:
         """Layouts of some rows and cells, as Python numbers; an uneven pipeline says its split."""
@@ -145,32 +163,40 @@ class Several(Layout):
 def with_options(case: Case, rows: Layout, some: Choice) -> Layout:
     """Rows times options: the layouts of a block, as one layout of broadcastable arrays."""
     at = replace(case, layout=rows)
-    shard = np.where(some.hybrid, hybrid_shard(at), rows.dp_shard)
+    shard = shard_within(at, some.domains)
     changed = {
         "dp_shard": shard,
         "dp_replicate": rows.dp_shard / shard,
         "recompute": some.recompute,
         "recompute_layers": ceil(some.recomputed * longest_stage(at) / some.parts),
         "overlap_tp": some.overlap_tp,
+        "overlap_ep": some.overlap_ep,
         "zero": some.zero,
         "offload_optimizer": some.offload_optimizer,
+        "offload_parameters": some.offload_parameters,
+        "offload_activations": some.offload_activations,
         "overlap_dp": some.overlap_dp,
     }
     picked = {each.name: getattr(rows, each.name) for each in fields(Layout)}
     return Several.grid(**(picked | changed), dp=rows.dp)
 
 
-def count_block(case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Choice) -> tuple[Array, Array]:
-    """Peak and step of some rows times options."""
+def count_block(
+    case: Case, hoisted: Hoisted, rows: Layout, ids: Array, some: Choice
+) -> tuple[Array, Array, Mapping[str, int]]:
+    """Peak and step of some rows times options, and how many of them break a rule."""
+    shape = (*some.shape, len(ids))
     block = replace(case, layout=with_options(case, taken(rows, ids), some))
     asked, stages, seconds = counted(block, hoisted.at(ids), AXES)
-    return _peaks(stages, asked), np.broadcast_to(seconds, (*some.shape, len(ids)))
+    peaks, (illegal, rejected) = _peaks(stages, asked), illegal_cells(block, shape)
+    peaks = peaks if illegal is None else np.where(illegal, np.inf, peaks)
+    return peaks, np.broadcast_to(seconds, shape), rejected
 
 
 def _peaks(stages: Stages, case: Case) -> Array:
     """Peaks of a block; without end where offload needs more host memory than there is (LAY042)."""
     peaks, there = np.asarray(peak(stages, case)), case.cluster.host_bytes
-    if there is None or not np.any(case.layout.offload_optimizer):
+    if there is None or not any(np.any(getattr(case.layout, name)) for name in OFFLOADS):
         return peaks
     return np.where(hosted(stages, case) <= there, peaks, np.inf)
 

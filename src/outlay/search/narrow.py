@@ -9,7 +9,9 @@ from ..errors import Fault, InputError, quoted
 from ..layout.complete import flag
 from .space import DEGREES, MOST_CELLS, Space
 
-LISTS = ("overlap_tp", "overlap_dp", "offload_optimizer")
+LISTS = (
+    "overlap_tp", "overlap_ep", "overlap_dp", "offload_optimizer", "offload_parameters", "offload_activations",
+)  # fmt: skip
 NAMES = (*DEGREES, "schedule", "recompute", "recompute_modules", "zero", "hybrid", *LISTS)
 
 
@@ -39,13 +41,13 @@ def _ordered(values: Iterable[Any], declared: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(sorted(values, key=lambda value: (places.get(value, len(places)), value)))
 
 
-def _zero(space: Space, narrowed: Mapping[str, Any]) -> tuple[tuple[int, bool], ...]:
-    """ZeRO stages that were given, and whether shards may or must stay inside a domain."""
+def _zero(space: Space, narrowed: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """ZeRO stages that were given, and whether shards may or must stay inside domains."""
     stages = narrowed.get("zero", tuple({stage for stage, _ in space.zero}))
     inside = narrowed.get("hybrid", (False, True))
-    pairs = tuple(pair for pair in space.zero if pair[0] in stages and pair[1] in inside)
+    pairs = tuple(pair for pair in space.zero if pair[0] in stages and bool(pair[1]) in inside)
     more = sorted({*stages} - {stage for stage, _ in space.zero}) if False in inside else []
-    return *pairs, *((stage, False) for stage in more)
+    return *pairs, *((stage, 0) for stage in more)
 
 
 def narrow(space: Space, **given: tuple[Any, ...]) -> Space:

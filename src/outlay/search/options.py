@@ -3,19 +3,32 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
+from itertools import pairwise, product
 from math import ceil, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..layout.axes import joined
 from ..layout.case import Case
 from ..layout.predicates import longest_stage, most_zero
 from ..layout.rules import rules_of
+from .coupled import rules_of_options
 from .space import Space
 
 Array = NDArray[Any]
-AXES = 6  # recompute, overlap_tp, zero and its shard group, offload, overlap_dp; rows last, for long inner loops
+# Recompute, exchange hidden in a pass, zero and its shard group, offload, overlap_dp; rows last, for long inner loops.
+AXES = 6
+
+
+OF_AXES = (
+    ("recompute", "recomputed"),
+    ("overlap_tp", "overlap_ep"),
+    ("zero", "domains"),
+    ("offload_optimizer", "offload_parameters", "offload_activations"),
+    ("overlap_dp",),
+)
 
 
 @dataclass(frozen=True)
@@ -26,19 +39,21 @@ class Choice:
     recomputed: Array  # parts of a stage's layers, recomputed in full
     parts: Any  # that a stage's layers are divided into: one number, or one a row
     overlap_tp: Array
+    overlap_ep: Any  # one value where no layout of the space has another; so also below
     zero: Array
-    hybrid: Array  # shards stay inside a scale-up domain
+    domains: Array  # scale-up domains in which shards stay; 0: in all
     offload_optimizer: Array
+    offload_parameters: Any
+    offload_activations: Any
     overlap_dp: Array
 
     def at(self, cell: int) -> "Choice":
         """One value of each list: the options of one cell."""
-        kind, overlap_tp, zero, offload, overlap_dp = np.unravel_index(cell, self.shape)
-        return Choice(
-            self.recompute.flat[kind], self.recomputed.flat[kind], self.parts, self.overlap_tp.flat[overlap_tp],
-            self.zero.flat[zero], self.hybrid.flat[zero], self.offload_optimizer.flat[offload],
-            self.overlap_dp.flat[overlap_dp],
-        )  # fmt: skip
+        places = np.unravel_index(cell, self.shape)
+        axis = {name: place for place, names in enumerate(OF_AXES) for name in names}
+        every = {each.name: getattr(self, each.name) for each in fields(self)}
+        lists = {name: part for name, part in every.items() if name in axis and isinstance(part, np.ndarray)}
+        return replace(self, **{name: part.flat[places[axis[name]]] for name, part in lists.items()})
 
     def of(self, rows: slice) -> "Choice":
         """The options of some of the rows."""
@@ -66,12 +81,27 @@ def along(place: int, values: Sequence[Any]) -> Array:
     )
 
 
-def hybrid_shard(case: Case) -> Array:
-    """dp_shard where shards stay inside a scale-up domain: the most data-parallel ranks that fit beside tp and cp."""
+def shard_within(case: Case, domains: Any) -> Array:
+    """dp_shard where shards stay inside some scale-up domains: the most data-parallel ranks that fit beside tp and cp.
+
+    Of 0 domains it is the row's own.
+    """
     at = case.layout
-    near = np.floor(case.cluster.inside.size / (at.tp * at.cp))
-    shard: Array = np.minimum(at.dp_shard, np.maximum(near, 1))
+    near = np.floor(domains * case.cluster.inside.size / (at.tp * at.cp))
+    shard: Array = np.where(domains, np.minimum(at.dp_shard, np.maximum(near, 1)), at.dp_shard)
     return shard
+
+
+def _shards_within(case: Case, domains: int, fewer: int) -> Array:
+    """Rows whose shards can stay inside so many domains, and are others than those inside `fewer` of them."""
+    at, experts = case.layout, case.model.experts > 0
+    shard = shard_within(case, domains)
+    least = 2 if _no_copies_alone(case.engine.name) else 1
+    other = shard > shard_within(case, fewer) if fewer else True
+    can = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1) & (shard >= least) & other
+    copies = at.dp_shard / shard
+    whole: Array = can & ((not experts) | (at.edp <= copies) | (at.edp % copies == 0))
+    return whole
 
 
 @cache
@@ -88,14 +118,23 @@ def keys(case: Case, space: Space) -> Array:
     experts = case.model.experts > 0
     replicas = (at.replicas > 1) | ((at.edp > 1) & experts)
     hidden = (at.tp > 1) & ((at.sliced > 1) | (not case.engine.overlap_needs_sp))
-    shard = hybrid_shard(case)
-    least = 2 if _no_copies_alone(case.engine.name) else 1
-    hybrid = (at.dp_shard % shard == 0) & (shard < at.dp_shard) & (shard * at.cp > 1) & (shard >= least)
-    copies = at.dp_shard / shard
-    whole = (not experts) | (at.edp <= copies) | (at.edp % copies == 0)
-    hybrid = hybrid & whole
-    key: Array = (parts * 32 + most_zero(case) * 8 + hidden * 4 + replicas * 2 + hybrid).astype(int)
-    return key
+    key = ((parts * 4 + most_zero(case)) * 2 + hidden) * 2 + replicas
+    key = key * 2 + (at.ep > 1)
+    key = key * 2 + (_leaves(case, "parameters") if len(space.offload_parameters) > 1 else 0)
+    for fewer, domains in pairwise((0, *space.domains)):
+        key = key * 2 + _shards_within(case, domains, fewer)
+    whole: Array = np.asarray(key).astype(int)
+    return whole
+
+
+def _leaves(case: Case, what: str) -> Any:
+    """Rows that can move something to the host under some of their options."""
+    kindest = joined(case.layout, zero=most_zero(case), recompute="none", **{f"offload_{what}": 1.0})
+    asked = replace(case, layout=kindest)
+    able: Any = True
+    for rule in rules_of_options(case.engine.name):
+        able = able & rule.legal(asked)
+    return able
 
 
 def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
@@ -110,38 +149,63 @@ def _recompute(space: Space, parts: int) -> list[tuple[str, float]]:
     return [*plain, *(("full", float(count)) for count in counts)]
 
 
-Lists = tuple[int, tuple[tuple[str, float], ...], tuple[tuple[int, bool], ...], tuple[tuple[Any, ...], ...]]
+@dataclass(frozen=True)
+class Lists:
+    """The values along each axis."""
+
+    parts: int
+    recompute: tuple[tuple[str, float], ...]
+    hidden: tuple[tuple[bool, bool], ...]  # of tensor and expert parallelism
+    zero: tuple[tuple[int, int], ...]
+    offload: tuple[tuple[float, float, float], ...]
+    overlap_dp: tuple[bool, ...]
+    one_overlap_ep: bool  # every layout of the space has the same; so also below
+    one_offload: tuple[bool, bool]  # of parameters, of activations
+
+
+def _column(place: int, rows: Sequence[Sequence[Any]], column: int, one: bool) -> Any:
+    """One column of the values along an axis; one value where all layouts of the space have the same."""
+    values = [row[column] for row in rows]
+    return values[0] if one else along(place, values)
 
 
 @lru_cache(maxsize=256)
 def _choice(lists: Lists) -> Choice:
-    parts, recompute, zero, (overlap_tp, overlap_dp, offload) = lists
     return Choice(
-        recompute=along(0, [kind for kind, _ in recompute]),
-        recomputed=along(0, [count for _, count in recompute]),
-        parts=parts,
-        overlap_tp=along(1, overlap_tp),
-        zero=along(2, [float(stage) for stage, _ in zero]),
-        hybrid=along(2, [inside for _, inside in zero]),
-        offload_optimizer=along(3, offload),
-        overlap_dp=along(4, overlap_dp),
+        recompute=_column(0, lists.recompute, 0, False),
+        recomputed=_column(0, lists.recompute, 1, False),
+        parts=lists.parts,
+        overlap_tp=_column(1, lists.hidden, 0, False),
+        overlap_ep=_column(1, lists.hidden, 1, lists.one_overlap_ep),
+        zero=_column(2, lists.zero, 0, False),
+        domains=_column(2, lists.zero, 1, False),
+        offload_optimizer=_column(3, lists.offload, 0, False),
+        offload_parameters=_column(3, lists.offload, 1, lists.one_offload[0]),
+        offload_activations=_column(3, lists.offload, 2, lists.one_offload[1]),
+        overlap_dp=along(4, lists.overlap_dp),
     )
 
 
 def lists(key: int, space: Space) -> Lists:
     """The options of rows with this key: one value of those that change nothing, and none that the engine has not."""
-    parts, most, hidden, replicas, hybrid = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
+    count = len(space.domains)
+    within = [domains for place, domains in enumerate(reversed(space.domains)) if key >> place & 1]
+    key >>= count
+    key, leaves = key >> 1, key & 1
+    parts, most, hidden, replicas, deals = key // 32, key // 8 % 4, key & 4, key & 2, key & 1
     runs = [pair for pair in space.zero if pair[0] <= most]
-    zero = [pair for pair in runs if hybrid or not pair[1]] or runs[:1]
-    return (
-        parts,
-        tuple(_recompute(space, parts)),
-        tuple(zero if replicas else zero[:1]),
-        (
-            tuple(space.overlap_tp) if hidden else (False,),
-            tuple(space.overlap_dp if replicas else space.overlap_dp[:1]),
-            tuple(space.offload_optimizer),
-        ),
+    zero = [pair for pair in runs if not pair[1] or pair[1] in within] or [(runs[0][0], 0)]
+    parameters = space.offload_parameters if leaves else space.offload_parameters[:1]
+    exchange = product(space.overlap_tp if hidden else (False,), space.overlap_ep if deals else (False,))
+    return Lists(
+        parts=parts,
+        recompute=tuple(_recompute(space, parts)),
+        hidden=tuple(exchange),
+        zero=tuple(zero if replicas else zero[:1]),
+        offload=tuple(product(space.offload_optimizer, parameters, space.offload_activations)),
+        overlap_dp=tuple(space.overlap_dp if replicas else space.overlap_dp[:1]),
+        one_overlap_ep=space.overlap_ep == (False,),
+        one_offload=(len(space.offload_parameters) == 1, len(space.offload_activations) == 1),
     )
 
 

@@ -1,6 +1,7 @@
 """plan(): every layout of a space counted, the best of them ranked, and what makes the answer one to act on."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,10 +23,11 @@ from ..model.model import Model
 from ..model.modules import modules_of
 from .best import Best
 from .best import Found as Kept
-from .blocks import Grid
+from .blocks import Block, Grid
 from .empty import Emptied, emptied
 from .frontier import Frontier
 from .narrow import narrow
+from .promising import promising
 from .rows import legal_rows
 from .space import Space, Width, declare
 
@@ -134,21 +136,30 @@ class Found:
     best: Best
     frontier: Frontier
     least: Best  # the smallest peak, whatever its time
-    counted: int = 0
+    counted: int = 0  # cells of blocks, also those that are no layout
+    rejected: Counter[str] = field(default_factory=Counter)  # of these, by rule
     whole: bool = False
 
+    def look(self, block: Block) -> None:
+        """Keep what is best in a block."""
+        self.best.offer(block.peaks, block.seconds, block.rows)
+        self.frontier.offer(block.peaks, block.seconds, block.rows)
+        if not self.best.found:
+            self.least.offer(*_turned(block.peaks, block.seconds), block.rows)
+        self.counted += block.seconds.size
+        self.rejected.update(block.rejected)
 
-def sweep(grid: Grid, most: int, progress: Progress | None = None) -> Found:
-    """Count every layout block by block. Ctrl-C keeps what was found."""
+
+def sweep(grid: Grid, most: int, progress: Progress | None = None, prune: bool = False) -> Found:
+    """Count every layout block by block, or with `prune` those of rows that could be among the best.
+
+    Ctrl-C keeps what was found.
+    """
     bounds = limits(grid.case)
     found = Found(Best(most, bounds.fits), Frontier(bounds.tight), Best(1, np.inf))
     try:
-        for block in grid.blocks():
-            found.best.offer(block.peaks, block.seconds, block.rows)
-            found.frontier.offer(block.peaks, block.seconds, block.rows)
-            if not found.best.found:
-                found.least.offer(*_turned(block.peaks, block.seconds), block.rows)
-            found.counted += block.seconds.size
+        for block in promising(grid, found.best, found.least) if prune else grid.blocks():
+            found.look(block)
             if progress:
                 progress(found.counted, grid.layouts, found.best.fastest)
         found.whole = True
@@ -197,7 +208,7 @@ def plan(
     if faults:
         raise InputError(*faults)
     grid = Grid(case, space, legal_rows(case, space))
-    found = sweep(grid, best, progress)
+    found = sweep(grid, best, progress, prune=width == "full")
     seconds = time.perf_counter() - start
     kept = _ranked(grid, found.best.found)
     least = [] if kept else _ranked(grid, [_turned_back(each) for each in found.least.found])
@@ -205,7 +216,7 @@ def plan(
         model=model, job=case.job, cluster=cluster, engine=case.engine, space=space, best=kept,
         frontier=_frontier(grid, found.frontier),
         baselines=baselines(case, width),
-        rejected=tuple(Rejection(rule, count) for rule, count in grid.rows.rejected.items()),
+        rejected=tuple(Rejection(*each) for each in _rejected(grid, found).items()),
         search=_search(grid, found, seconds),
         smallest=least[0] if least else None,
         emptied=None if len(grid.rows) else emptied(case, space, grid.rows),
@@ -231,18 +242,23 @@ def _frontier(grid: Grid, frontier: Frontier) -> tuple[FrontierPoint, ...]:
     )
 
 
+def _rejected(grid: Grid, found: Found) -> Counter[str]:
+    return Counter(grid.rows.rejected) + found.rejected
+
+
 def _search(grid: Grid, found: Found, seconds: float) -> Search:
-    illegal = sum(grid.rows.rejected.values())
+    illegal, broken = _rejected(grid, found).total(), found.rejected.total()
+    counted = found.counted - broken
     return Search(
         space=grid.space.size,
         illegal=illegal,
-        duplicates=grid.space.size - illegal - grid.layouts,
-        legal=grid.layouts,
+        duplicates=grid.space.size - illegal - (grid.layouts - broken),
+        legal=grid.layouts - broken,
         pruned=grid.layouts - found.counted,
-        counted=found.counted,
-        did_not_fit=found.counted - found.best.fitting,
+        counted=counted,
+        did_not_fit=counted - found.best.fitting,
         seconds=seconds,
-        layouts_per_second=found.counted / seconds,
+        layouts_per_second=counted / seconds,
         proved=found.whole,
         gap=0.0 if found.whole else float("inf"),
     )
@@ -259,19 +275,20 @@ KINDS: dict[str, dict[str, tuple[Any, ...]]] = {
 def baselines(case: Case, width: Width) -> tuple[Baseline, ...]:
     """Plain data parallel, FSDP, and the best without a pipeline, whatever narrows the plan itself."""
     space = declare(case.model, case.job, case.cluster, case.engine, width)
-    return tuple(Baseline(name, _best_of(case, narrow(space, **kind))) for name, kind in KINDS.items())
+    prune = width == "full"
+    return tuple(Baseline(name, _best_of(case, narrow(space, **kind), prune)) for name, kind in KINDS.items())
 
 
-def _best_of(case: Case, space: Space) -> Ranked | None:
+def _best_of(case: Case, space: Space, prune: bool) -> Ranked | None:
     """The fastest that fits; where none does, the one that needs least."""
     if not space.zero:
         return None
-    return first_of(Grid(case, space, legal_rows(case, space)))
+    return first_of(Grid(case, space, legal_rows(case, space)), prune)
 
 
-def first_of(grid: Grid) -> Ranked | None:
+def first_of(grid: Grid, prune: bool = False) -> Ranked | None:
     """The fastest of a grid that fits; where none does, the one that needs least; None where it holds none."""
-    found = sweep(grid, 1)
+    found = sweep(grid, 1, prune=prune)
     kept = found.best.found or [_turned_back(each) for each in found.least.found]
     return next(iter(_ranked(grid, kept)), None)
 

@@ -88,7 +88,7 @@ def legal_rows(case: Case, space: Space) -> Rows:
         asked = replace(case, layout=joined(rows, schedule=schedule), schedule=SCHEDULES[schedule])
         of_schedule = [rule for rule in rules if rule.code in OF_A_SCHEDULE]
         legal, more = _filtered(asked, of_schedule, np.shape(rows.tp), space.options)
-        places.append(np.flatnonzero(legal & ~disguised(rows, schedule)))
+        places.append(np.flatnonzero(legal & ~disguised(rows, schedule, space)))
         more |= above_zero(most[places[-1]], space)
         rejected |= {code: rejected.get(code, 0) + count for code, count in more.items()}
         names.append(np.full(places[-1].size, schedule))
@@ -104,10 +104,15 @@ def above_zero(most: Array, space: Space) -> dict[str, int]:
     return {"LAY031": above * each} if above else {}
 
 
-def disguised(rows: Layout, schedule: str) -> Array:
-    """Rows that are another row under another name: sp without tp, GPipe without a pipeline."""
-    hollow = np.asarray(rows.sp) & (np.asarray(rows.tp) == 1)
-    same: Array = hollow | ((schedule == "gpipe") & (np.asarray(rows.pp) == 1))
+def disguised(rows: Layout, schedule: str, space: Space) -> Array:
+    """Rows that are another row under another name: sp without tp, GPipe without a pipeline, a kind of exchange
+    between ranks of which there is one."""
+    same: Array = np.asarray(rows.sp) & (np.asarray(rows.tp) == 1)
+    same = same | ((schedule == "gpipe") & (np.asarray(rows.pp) == 1))
+    for name, axis in (("cp_kind", rows.cp), ("moe_dispatch", rows.ep)):
+        kinds = space.degrees[name]
+        if len(kinds) > 1:
+            same = same | ((np.asarray(getattr(rows, name)) != kinds[0]) & (np.asarray(axis) == 1))
     return same
 
 

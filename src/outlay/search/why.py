@@ -42,7 +42,7 @@ def why(found: Plan, width: Width, asked: Mapping[str, Any], *, split: bool = Fa
     grid = Grid(case, space, legal_rows(case, space))
     if not grid.layouts:
         return Reason(asked, "illegal", _as_asked(case, asked), 0, 0.0, 0.0)
-    ranked = first_of(grid)
+    ranked = first_of(grid, prune=width == "full")
     assert ranked is not None
     ranked = with_best(ranked) if split else ranked
     bill = ranked.bill
@@ -55,11 +55,11 @@ def _opened(found: Plan, width: Width, asked: Mapping[str, Any]) -> Space:
     declared = declare(found.model, found.job, found.cluster, found.engine, width)
     if "recompute" in asked:
         space = replace(space, recompute=declared.recompute)
-    stages, inside = {stage for stage, _ in space.zero}, {within for _, within in space.zero}
+    stages, inside = {stage for stage, _ in space.zero}, {bool(domains) for _, domains in space.zero}
     zero = tuple(
-        (stage, within)
-        for stage, within in dict.fromkeys((*space.zero, *declared.zero))
-        if ("zero" in asked or stage in stages) and ("hybrid" in asked or within in inside)
+        (stage, domains)
+        for stage, domains in dict.fromkeys((*space.zero, *declared.zero))
+        if ("zero" in asked or stage in stages) and ("hybrid" in asked or bool(domains) in inside)
     )
     space = replace(space, zero=zero)
     return narrow(space, **{name: (value,) for name, value in asked.items()})

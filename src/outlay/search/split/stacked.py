@@ -37,9 +37,14 @@ def stacked(found: tuple[Stage, ...], costs: ModelCosts, axes: int) -> Stages:
     return stages
 
 
-def counted(case: Case, costs: ModelCosts, axes: int) -> tuple[Case, Stages, Any]:
-    """The case with the laws of its schedules, the stages that bind, and the step of every layout."""
+def staged(case: Case, costs: ModelCosts, axes: int) -> tuple[Case, Stages]:
+    """The case with the laws of its schedules, and the stages that bind."""
     asked = replace(case, schedule=among(np.asarray(case.layout.schedule)))
     found = candidates(case.model, case.layout, case.engine.counts_ends)
-    stages = stacked(found, costs, axes)
+    return asked, stacked(found, costs, axes)
+
+
+def counted(case: Case, costs: ModelCosts, axes: int) -> tuple[Case, Stages, Any]:
+    """The same with the step of every layout."""
+    asked, stages = staged(case, costs, axes)
     return asked, stages, step_seconds(stages, stage_costs(whole(case.model), costs, case.layout.pp), asked)

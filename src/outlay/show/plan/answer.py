@@ -102,6 +102,10 @@ def _proved_line(found: Plan, style: Style) -> list[str]:
     search = found.search
     fit = search.counted - search.did_not_fit
     rate = f"{figure(search.seconds)} s, {short(search.layouts_per_second)} a second"
+    if search.proved and search.pruned:
+        legal, first = counted(search.legal, "legal layout"), "best of" if fit else "none fits for sure of"
+        size = f"{search.counted:,} counted, the bounds of all others are above; of {short(search.space)} combinations"
+        return block("PROVED", f"{first} {legal}; {size}; {rate}; gap 0", style)
     if search.proved:
         legal = counted(search.legal, "legal layout")
         best = f"best of {legal}, {fit:,} of which {'fits' if fit == 1 else 'fit'}"

@@ -15,7 +15,8 @@ def frontier_part(found: Plan, style: Style) -> list[str]:
     """A scatter with the wall for people at a terminal, a table of a few points otherwise."""
     points = found.frontier
     unsure = sum(not point.fits for point in points)
-    said = f"{len(points)} layouts that no other beats on both memory and time"
+    among = " of those counted" if found.search.pruned else ""
+    said = f"{len(points)} layouts that no other{among} beats on both memory and time"
     if not style.bars or len(points) < 2:
         return [*block("FRONTIER", said, style), *_points(found, style)]
     said += f"; {unsure} of them may run out of memory (o)" if unsure else ""

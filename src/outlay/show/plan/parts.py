@@ -160,6 +160,8 @@ def space_part(found: Plan, width: str, style: Style) -> list[str]:
     texts += [f"schedule {_list(space.schedules)}", f"recompute {_recompute(space)}", f"zero {_zero(space)}"]
     texts += [f"{flag(name)[2:]} {_list(getattr(space, name))}" for name in ("overlap_tp", "overlap_dp")]
     texts.append(f"offload-optimizer {_list(space.offload_optimizer)}")
+    more = ("overlap_ep", "offload_parameters", "offload_activations")
+    texts += [f"{flag(name)[2:]} {_list(getattr(space, name))}" for name in more if len(getattr(space, name)) > 1]
     one = f"; only {', '.join(fixed)}" if fixed else ""
     said = f"{width}, {counted(space.size, 'combination')}: {'; '.join(texts)}{one}"
     return block("SPACE", said, style)
@@ -180,6 +182,9 @@ def _recompute(space: Space) -> str:
 
 
 def _zero(space: Space) -> str:
-    inside = [str(stage) for stage, hybrid in space.zero if hybrid]
-    stages = " ".join(str(stage) for stage, hybrid in space.zero if not hybrid)
-    return stages + (f" (and {' '.join(inside)} with shards inside a scale-up domain)" if inside else "")
+    inside = dict.fromkeys(str(stage) for stage, domains in space.zero if domains)
+    stages = " ".join(str(stage) for stage, domains in space.zero if not domains)
+    several = (
+        f" {' '.join(map(str, space.domains))} scale-up domains" if space.domains != (1,) else " a scale-up domain"
+    )
+    return stages + (f" (and {' '.join(inside)} with shards inside{several})" if inside else "")

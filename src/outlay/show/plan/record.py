@@ -51,7 +51,7 @@ def _worth(each: Worth) -> Record:
 
 def _simulation(of: Simulation) -> Record:
     ranking = [{"place": each.place, "seconds": each.seconds} for each in of.ranking]
-    return {"ranking": ranking, "proved": of.proved}
+    return {"ranking": ranking, "proved": of.proved, "gap": of.gap}
 
 
 def _why(reason: Reason) -> Record:

@@ -125,7 +125,8 @@ def simulated_part(found: Plan, simulation: Simulation, style: Style) -> list[st
     if first.seconds is None:
         return block("SIMULATED", "the order of none of them takes its numbers", style)
     head = f"pass by pass, {first.place} is the first: {layout_flags(first.ranked.layout, found.model, found.engine)}"
-    sure = "what is left out counts more than that" if simulation.proved else "what is left out may be faster"
+    by = "" if simulation.gap is None else f" by {percent(simulation.gap)} at most, as it is counted"
+    sure = "what is left out counts more than that" if simulation.proved else f"what is left out may be faster{by}"
     rows = [
         (
             str(each.place),
