@@ -121,5 +121,5 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
         overlap_dp=OVERLAP[width],
         offload_optimizer=OFFLOAD[width] if "optimizer" in engine.offloads else (0.0,),
         offload_parameters=all_or_none if "parameters" in engine.offloads else (0.0,),
-        offload_activations=all_or_none if "activations" in engine.offloads else (0.0,),
+        offload_activations=OFFLOAD["wide"] if full and "activations" in engine.offloads else (0.0,),
     )

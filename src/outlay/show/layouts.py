@@ -50,6 +50,14 @@ def replicated(layout: Layout, model: Model) -> bool:
     return bool(layout.replicas > 1 or (experts and layout.edp > 1))
 
 
+def _offload(layout: Layout) -> str:
+    """What is in host memory, and which share of it."""
+    others = {"weights": layout.offload_parameters, "activations": layout.offload_activations}
+    said = [f"{name} {share:g}" for name, share in others.items() if share]
+    said = [f"{layout.offload_optimizer:g}", *said] if layout.offload_optimizer else said
+    return f"offload {' '.join(said)}" if said else "no offload"
+
+
 def option_words(layout: Layout, model: Model) -> dict[str, str]:
     """Everything but the degrees, in a word or two each; empty where it means nothing here."""
     many = replicated(layout, model)
@@ -67,7 +75,7 @@ def option_words(layout: Layout, model: Model) -> dict[str, str]:
         "recompute": again.get(layout.recompute, f"recompute {layout.recompute_layers}"),
         "zero": f"zero {layout.zero}{shards}" if many else "",
         "overlap": (f"overlap {' '.join(hidden)}" if hidden else "no overlap") if able else "",
-        "offload": f"offload {layout.offload_optimizer:g}" if layout.offload_optimizer else "no offload",
+        "offload": _offload(layout),
     }
 
 
