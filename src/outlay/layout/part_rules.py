@@ -12,14 +12,17 @@ from .rule import Rule
 
 
 def hides_experts(case: Case) -> Flag:
-    """Whether Megatron-Core runs the exchange between experts beside other passes, where it is told to."""
+    """Whether Megatron-Core runs the exchange between experts beside other passes, where it is told to.
+
+    Forks with schedules of their own, such as DualPipe, hide it in their own way.
+    """
     at = case.layout
     if not np.any(at.overlap_ep):
         return True
     alone = case.model.mtp_layers <= 1 and "moe" not in at.recompute_modules
     chunks = (at.pp == 1) | (at.vpp > 1)
     able = (at.ep > 1) & chunks & (at.recompute != "full") & (at.moe_dispatch != "all_gather") & alone
-    legal: Flag = np.logical_not(at.overlap_ep) | able
+    legal: Flag = np.logical_not(at.overlap_ep) | able | np.isin(at.schedule, case.engine.schedules, invert=True)
     return legal
 
 
