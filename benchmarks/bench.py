@@ -31,6 +31,7 @@ SHELL = {
     "outlay count": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4"], 0.5, 100.0),
     "outlay count --json": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4", "--json"], 0.5, 100.0),
     "outlay plan": (["plan", "llama-3.1-70b", *QUESTION], None, None),  # the first answer; no limit is set
+    "outlay plan --mixed": (["plan", "llama-3.1-70b", *QUESTION, "--mixed", "recompute"], None, None),
 }
 FAST, LIST = 10e6, 1e6  # layouts a second that spaces from LARGE on, and lists, are held to
 LARGE, SMALL, SMALL_SECONDS = 2_000_000, 1_000_000, 0.2

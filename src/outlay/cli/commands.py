@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
+from .mixing import MIXED
 from .plan_flags import plan_flags
 from .sweep.flags import sweep_flags
 
@@ -96,7 +97,7 @@ RECOMPUTED = (
 
 def _count() -> tuple[Flag, ...]:
     about = "the changes that would make the step shortest, each with its effect"
-    return (Flag("advise", ("--advise",), about, switch=True), *question_flags())
+    return (Flag("advise", ("--advise",), about, switch=True), MIXED, *question_flags())
 
 
 def _none() -> tuple[Flag, ...]:

@@ -1,10 +1,12 @@
 """outlay count, memory and traffic: one case, read in the same way, and shown in three ways."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from ..show.answer import says_yes
 from .files import STDOUT, picture, write
 from .flags import Given
+from .mixing import read_mixed
 from .output import tell
 from .question import read_question
 from .values import Faults
@@ -12,6 +14,7 @@ from .values import Faults
 if TYPE_CHECKING:
     from ..bill import Bill
     from ..over_time import OverTime
+    from ..search.mixed.best import Mixes
     from ..search.split.best import Split
 
 
@@ -22,16 +25,38 @@ def count(given: Given) -> int:
     from ..show.record import record, table
     from ..show.terminal import bill_lines, scaling_lines
 
-    bills = read_question(given).bills()
+    what = read_mixed(given)
+    question = read_question(given)
+    bills = (question.bill(),) if what else question.bills()
     if len(bills) > 1:
         tell(given, lambda: table(bills), lambda style: scaling_lines(bills, style))
         return 0 if any(says_yes(bill) for bill in bills) else 1
     (bill,) = bills
     sought = given.on("advise")
     advice = advise(bill) or (faster(bill) if sought else ())
-    split = _split(bill)
-    tell(given, lambda: record(bill, advice, split), lambda style: bill_lines(bill, style, advice, split, sought))
-    return 0 if says_yes(bill) else 1
+    split, mixed = _split(bill), _mixed(bill, what)
+    tell(
+        given,
+        lambda: record(bill, advice, split, mixed),
+        lambda style: bill_lines(bill, style, advice, split, sought, mixed),
+    )
+    return 0 if says_yes(bill) or (mixed and mixed.best) else 1
+
+
+def _mixed(bill: "Bill", what: tuple[str, ...]) -> "Mixes | None":
+    """A strategy for each layer of a bill's layout, where that is asked for."""
+    if not what:
+        return None
+    from ..search.mixed.best import best_mixes
+    from ..search.split.best import unfilled
+    from .waiting import Waiting
+
+    waiting = Waiting(sys.stderr.write) if sys.stderr.isatty() else None
+    question = bill.model, bill.job, bill.cluster, unfilled(bill), bill.engine
+    found = best_mixes(*question, what, progress=waiting)
+    if waiting:
+        waiting.close()
+    return found
 
 
 def _split(bill: "Bill") -> "Split | None":

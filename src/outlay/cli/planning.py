@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..search.plan import Plan, Progress
 from ..search.plan import plan as search
@@ -16,6 +16,9 @@ from .flags import Given
 from .output import tell
 from .searching import Searched, read_search
 from .waiting import Waiting, announcement
+
+if TYPE_CHECKING:
+    from ..search.mixed.best import Mixes
 
 
 def plan(given: Given) -> int:
@@ -31,7 +34,8 @@ def plan(given: Given) -> int:
         waiting.close()
     tell(given, lambda: plan_record(answer), lambda style: plan_lines(answer, style))
     found = answer.plan
-    return 0 if found.best or (found.smallest and says_yes(found.smallest.bill)) else 1
+    fits = found.best or (answer.mixed and answer.mixed.best)
+    return 0 if fits or (found.smallest and says_yes(found.smallest.bill)) else 1
 
 
 def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Answer:
@@ -44,11 +48,12 @@ def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Ans
         several = _several(asked, progress)
         found, tried = several.plan, several.tried
     found, moved = _split(asked, found)
+    mixed = _mixed(asked, found, progress)
     reason = why(found, asked.width, asked.why, split=asked.split) if asked.why else None
     again = retime(found) if simulate else None
     if again and moved is not None:  # a layout that was left out may be faster with a split of its own
         again = replace(again, proved=False)
-    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again, moved)
+    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again, moved, mixed)
 
 
 def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:
@@ -59,6 +64,15 @@ def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:
 
     again = resplit(found, asked.most)
     return again, changed(found, again)
+
+
+def _mixed(asked: Searched, found: Plan, progress: Progress | None) -> "Mixes | None":
+    """A strategy for each layer, where that is asked for."""
+    if not asked.mixed:
+        return None
+    from ..search.mixed.plan import best_of_plan
+
+    return best_of_plan(found, asked.most, asked.mixed, progress)
 
 
 def _several(asked: Searched, progress: Progress | None) -> Several:

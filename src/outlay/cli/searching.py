@@ -18,6 +18,7 @@ from ..search.several import unpriced
 from ..search.space import Width, declare
 from ..search.split.best import takes_split
 from .flags import Given
+from .mixing import read_mixed
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under
 from .question import read_clusters, read_task
@@ -47,6 +48,7 @@ class Searched:
     combinations: int  # of the largest cluster
     notes: tuple[str, ...]
     split: bool = False  # the best layouts are counted again with the best split of each
+    mixed: tuple[str, ...] = ()  # what each layer chooses by itself
 
 
 def read_search(given: Given) -> Searched:
@@ -66,6 +68,11 @@ def read_search(given: Given) -> Searched:
     if split:
         faults.attempt(takes_split, driver)
     job = _with_headroom(given, at.job, clusters, faults)
+    mixed = faults.attempt(read_mixed, given) or ()
+    if mixed:
+        from ..search.mixed.best import takes_mixed
+
+        faults.attempt(takes_mixed, driver, mixed)
     faults.stop()
     assert at.model is not None
     job, notes = _one_batch(job, clusters)
@@ -80,7 +87,9 @@ def read_search(given: Given) -> Searched:
     assert most is not None
     size = max(space.size for space in kept)
     notes += tuple(filter(None, [said_of(clusters[0])]))
-    return Searched(at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes, bool(split))
+    return Searched(
+        at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes, bool(split), mixed
+    )
 
 
 def _table(read: Any, faults: Faults) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from ..undivided import Parameters
 from ..whole_run import goodput_of, run_of
 
 if TYPE_CHECKING:
+    from ..search.mixed.best import Mixes
     from ..search.split.best import Split
 
 Record = dict[str, Any]
@@ -108,7 +109,9 @@ def shape(of: Model, owned: Parameters) -> Record:
     return {"name": of.name, "parameters": counts, "shape": plain(of)}
 
 
-def record(of: Bill, advice: Sequence[Advice] = (), split: "Split | None" = None) -> Record:
+def record(
+    of: Bill, advice: Sequence[Advice] = (), split: "Split | None" = None, mixed: "Mixes | None" = None
+) -> Record:
     """A whole bill, the ways to fit where it does not, and its split beside the engine's own cut."""
     made = head("bill") | {
         "model": model(of),
@@ -132,6 +135,7 @@ def record(of: Bill, advice: Sequence[Advice] = (), split: "Split | None" = None
         "conventions": dict(of.conventions),
         **({"advice": [plain(each) for each in advice]} if advice else {}),
         **_split(split),
+        **_mixed(mixed),
         **({"profile": plain(of.engine.profile)} if of.engine.profile else {}),
         **({"rampup": plain(of.rampup)} if of.rampup else {}),
         **({"offload": plain(of.offload)} if of.offload else {}),
@@ -148,6 +152,14 @@ def _split(of: "Split | None") -> Record:
     from .split import split_record
 
     return {"split": split_record(of)}
+
+
+def _mixed(of: "Mixes | None") -> Record:
+    if of is None:
+        return {}
+    from .mixed import mixed_record
+
+    return {"mixed": mixed_record(of)}
 
 
 def _whole(of: Bill) -> Record:

@@ -7,6 +7,7 @@ from typing import Any
 from ..job import Job
 from ..layout.axes import Layout
 from .measured import REACHED
+from .mixed_schema import MIXED
 from .profile_schema import FIT, PROFILE
 from .split_schema import SPLIT
 from .storage import LOADING, OFFLOAD, SAVED
@@ -146,7 +147,8 @@ def bill_schema() -> Schema:
             "conventions": {"type": "object", "additionalProperties": TEXT},
         }
     )
-    more = {"advice": list_of(record_of(ADVICE)), "split": SPLIT, "profile": PROFILE, "rampup": _ramp()}
+    more = {"advice": list_of(record_of(ADVICE)), "split": SPLIT, "mixed": MIXED, "profile": PROFILE}
+    more |= {"rampup": _ramp()}
     more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING), **WHOLE_RUN, **REACHED}
     return {"$schema": DRAFT, **_with_more(made, more)}
 
@@ -268,7 +270,7 @@ def plan_schema() -> Schema:
         "violations": list_of(record_of(VIOLATION)),
         "assumptions": list_of(TEXT),
     }
-    return {"$schema": DRAFT, **record_of(keys)}
+    return {"$schema": DRAFT, **_with_more(record_of(keys), {"mixed": MIXED})}
 
 
 def _apart(module: str) -> Callable[[], Schema]:

@@ -30,14 +30,16 @@ from .text import BAD, Style, block, counted, duration, figure, percent, safe, s
 from .whole_run import costs_part, run_lines
 
 if TYPE_CHECKING:
+    from ..search.mixed.best import Mixes
     from ..search.split.best import Split
 
 LOUD = ("GLOBAL BATCH", "SEQUENCE LENGTH")  # defaults that change the answer most
 
 
 def bill_lines(
-    bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "Split | None" = None, sought: bool = False
-) -> list[str]:
+    bill: Bill, style: Style, advice: Sequence[Advice] = (), split: "Split | None" = None, sought: bool = False,
+    mixed: "Mixes | None" = None,
+) -> list[str]:  # fmt: skip
     """The whole bill of one layout, the ways to fit where it does not, and its split beside the engine's own cut.
 
     Where a faster layout was `sought` and there is none, that is said.
@@ -53,6 +55,7 @@ def bill_lines(
         *next_line(bill, advice, style),
         *(unadvised_line(bill, style) if sought and not advice else ()),
         *(_split(split, style) if split else ()),
+        *(_mixed(mixed, style) if mixed else ()),
         *loud_lines(bill, style),
         "",
         *violation_lines(bill.violations, style),
@@ -67,6 +70,12 @@ def bill_lines(
         *storage_lines(bill, style),
         *closing_lines(bill, style),
     ]
+
+
+def _mixed(mixed: "Mixes", style: Style) -> list[str]:
+    from .mixed import mixed_lines
+
+    return mixed_lines(mixed, style)
 
 
 def _split(split: "Split", style: Style) -> list[str]:

@@ -18,14 +18,14 @@ def resplit(plan: Plan, most: int) -> Plan:
 
     All others keep the engine's own split, so the ranking is not proved over splits.
     """
-    tried = {each.layout: with_best(each) for each in (*plan.best, *_roomier(plan, most))}
+    tried = {each.layout: with_best(each) for each in (*plan.best, *roomier(plan, most))}
     fitting = [each for each in tried.values() if each.bill.memory.verdict == "fits"]
     best = sorted(fitting, key=lambda each: (each.bill.step.seconds, each.bill.memory.peak_bytes))[:most]
     smallest = with_best(plan.smallest) if plan.smallest and not best else None
     return replace(plan, best=tuple(best), smallest=smallest)
 
 
-def _roomier(plan: Plan, most: int) -> Iterator[Ranked]:
+def roomier(plan: Plan, most: int) -> Iterator[Ranked]:
     """The fastest layouts of the space on accelerators with more memory, as they are on those that there are."""
     card = plan.cluster.accelerator
     larger = replace(plan.cluster, accelerator=replace(card, memory_bytes=ROOM * card.memory_bytes))

@@ -1,6 +1,7 @@
 """A plan in the terminal: the best layout first, then what proves it, what is near it, and why."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...search.plan import Plan, Ranked
 from ...search.retimed import Simulation
@@ -19,6 +20,9 @@ from .frontier import frontier_part
 from .parts import baseline_part, best_part, rejected_part, space_part, tried_part
 from .why import asked_part, simulated_part, why_part, worth_part
 
+if TYPE_CHECKING:
+    from ...search.mixed.best import Mixes
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -33,6 +37,7 @@ class Answer:
     why: Reason | None = None  # of the values that were asked about
     simulation: Simulation | None = None  # of the ranking
     resplit: int | None = None  # layouts that have another split than the engine's own, where that was sought
+    mixed: "Mixes | None" = None  # a strategy for each layer, where that was sought
 
 
 def plan_lines(answer: Answer, style: Style) -> list[str]:
@@ -51,10 +56,10 @@ def _front(answer: Answer, style: Style) -> list[str]:
     if found.best:
         fewest = _fewest_line(answer, style)
         first = [*fewest, *best_lines(found, style), *_proved_line(found, style), *_split_line(answer, style)]
-        return [*first, *_close_line(found, style)]
+        return [*first, *_mixed_part(answer, style), *_close_line(found, style)]
     if found.smallest:
         least = [*_smallest_lines(answer, found.smallest, style), *_proved_line(found, style)]
-        return [*least, *_split_line(answer, style)]
+        return [*least, *_split_line(answer, style), *_mixed_part(answer, style)]
     return _empty_lines(found, style)
 
 
@@ -132,6 +137,14 @@ def split_text(answer: Answer) -> str:
 def _split_line(answer: Answer, style: Style) -> list[str]:
     text = split_text(answer)
     return block("SPLIT", text, style) if text else []
+
+
+def _mixed_part(answer: Answer, style: Style) -> list[str]:
+    if answer.mixed is None:
+        return []
+    from ..mixed import mixed_lines
+
+    return mixed_lines(answer.mixed, style)
 
 
 def _close_line(found: Plan, style: Style) -> list[str]:

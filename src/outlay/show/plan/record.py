@@ -34,7 +34,16 @@ def plan_record(answer: Answer) -> Record:
         "why": _why(answer.why) if answer.why else None,
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
         "assumptions": [*answer.notes, *filter(None, [split_text(answer)]), *found.assumptions, *_unknown(found)],
+        **_mixed(answer),
     }
+
+
+def _mixed(answer: Answer) -> Record:
+    if answer.mixed is None:
+        return {}
+    from ..mixed import mixed_record
+
+    return {"mixed": mixed_record(answer.mixed)}
 
 
 def ranked(each: Ranked) -> Record:

@@ -1,0 +1,1 @@
+"""A strategy for each layer: what its backward pass computes again, and over how many ranks tensors are cut there."""
