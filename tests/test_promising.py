@@ -67,12 +67,14 @@ def test_the_best_20_of_a_full_space_are_the_same_with_rows_passed_over(
 def test_no_layout_of_a_row_is_faster_or_smaller_than_its_bounds(seed: int) -> None:
     grid = full_grid(seed)
     assert len(grid.rows)
-    seconds, peaks = least_seconds(grid), least_peaks(grid)
-    for block in grid.blocks():
-        axes = tuple(range(block.seconds.ndim - 1))
-        assert (block.seconds.min(axis=axes) >= seconds[block.rows] * (1 - 1e-12)).all()
-        wide = np.broadcast_to(block.peaks, block.seconds.shape)
-        assert (wide.min(axis=axes) >= peaks[block.rows] * (1 - 1e-12)).all()
+    seconds = least_seconds(grid)
+    for each in grid.alike:
+        peaks = least_peaks(each)
+        for block in each.own_blocks():
+            axes = tuple(range(block.seconds.ndim - 1))
+            assert (block.seconds.min(axis=axes) >= seconds[block.rows] * (1 - 1e-12)).all()
+            wide = np.broadcast_to(block.peaks, block.seconds.shape)
+            assert (wide.min(axis=axes) >= peaks[block.rows] * (1 - 1e-12)).all()
 
 
 def test_rows_are_passed_over_and_the_numbers_of_the_search_add_up() -> None:

@@ -137,7 +137,11 @@ def options(case: Case, space: Space) -> list[Layout]:
     layers = {"none": {0}, "selective": {0}, "full": {ceil(share * parts - 1e-9) for share in shares}}
     attends = any(part.kind in ("attention", "compressed") for part in case.model.parts)
     kinds = [kind for kind, part in space.recompute if part or attends or (kind, 0) == space.recompute[0]]
-    recompute = {(kind, ceil(count * held / parts)) for kind in kinds for count in layers[kind]}
+    modules = {"selective": (space.recompute_modules, *space.other_modules)}
+    recompute = {
+        (kind, ceil(count * held / parts), names)
+        for kind in kinds for count in layers[kind] for names in modules.get(kind, ((),))
+    }  # fmt: skip
     within = shards(case, space)
     zero = [pair for pair in space.zero if pair[1] in within] or [(space.zero[0][0], 0)]
     hides = at.tp > 1 and (at.sp or case.engine.name == "fsdp2")
@@ -147,12 +151,12 @@ def options(case: Case, space: Space) -> list[Layout]:
     found = [
         replace(
             at, recompute=kind, recompute_layers=count, zero=stage,
-            recompute_modules=space.recompute_modules if kind == "selective" else (),
+            recompute_modules=names,
             dp_shard=within[domains], dp_replicate=at.dp_shard // within[domains],
             overlap_tp=tp, overlap_ep=ep, overlap_dp=dp,
             offload_optimizer=optimizer, offload_parameters=weights, offload_activations=kept,
         )
-        for (kind, count), (stage, domains), tp, ep, dp, (optimizer, weights, kept) in product(
+        for (kind, count, names), (stage, domains), tp, ep, dp, (optimizer, weights, kept) in product(
             sorted(recompute), zero if replicas else zero[:1],
             space.overlap_tp if hides else [False], space.overlap_ep if at.ep > 1 else [False],
             space.overlap_dp if replicas else space.overlap_dp[:1], away,

@@ -148,6 +148,18 @@ def usual_modules(model: Model, engine: Engine) -> tuple[str, ...]:
     return tuple(name for name in engine.recompute_modules[:1] if name in had)
 
 
+def other_modules(model: Model, engine: Engine) -> tuple[tuple[str, ...], ...]:
+    """What an engine may recompute under `selective` instead: each module, and with each all that discard their output.
+
+    Modules that hold one another are not together.
+    """
+    had = [name for name in modules_of(model, kernel_set(engine.kernels)) if name in engine.recompute_modules]
+    cheap = tuple(name for name in MODULES if name in had and MODULES[name].discards)
+    beside = [(*cheap, name) for name in had if name in MODULES and not MODULES[name].discards and name != "moe"]
+    every = [*((name,) for name in had), cheap, *beside]
+    return tuple(names for names in dict.fromkeys(every) if names and names != usual_modules(model, engine))
+
+
 @lru_cache(maxsize=64)
 def modules_of(model: Model, kernels: KernelSet) -> tuple[str, ...]:
     """The modules that some layer of a model has: norms also where an engine fuses them."""

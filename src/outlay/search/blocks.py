@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..formula import ceil
 from ..layer import ModelCosts, model_costs
-from ..layout.axes import Layout
+from ..layout.axes import Layout, joined
 from ..layout.case import Case
 from ..layout.predicates import longest_stage
 from ..layout.stages import chunk_sizes
@@ -101,9 +101,23 @@ class Grid:
         return list(groups(self.keys, self.space))
 
     @cached_property
+    def alike(self) -> tuple["Grid", ...]:
+        """This grid, and the same rows with each other choice of modules recomputed: their rows are numbered on."""
+        space, at = replace(self.space, other_modules=()), self.rows.layout
+        others = [
+            Grid(
+                self.case,
+                replace(space, recompute=(("selective", 0),), recompute_modules=names),
+                Rows(joined(at, recompute_modules=names), {}),
+            )
+            for names in self.space.other_modules
+        ]
+        return self, *others
+
+    @cached_property
     def layouts(self) -> int:
         """How many distinct legal layouts there are."""
-        return sum(len(members) * some.cells for some, members in self.groups)
+        return sum(int(each.cells.sum()) for each in self.alike)
 
     @cached_property
     def cells(self) -> Array:
@@ -127,15 +141,24 @@ class Grid:
                 here = slice(start, start + each)
                 yield members[here] if only is None else only[members[here]], some.of(here)
 
-    def blocks(self, cells: int = CELLS, only: Array | None = None) -> Iterator[Block]:
-        """Every legal layout once, of all rows or of some, block by block."""
+    def blocks(self, cells: int = CELLS) -> Iterator[Block]:
+        """Every legal layout once, block by block."""
+        for place, each in enumerate(self.alike):
+            yield from each.own_blocks(cells, start=place * len(self.rows))
+
+    def own_blocks(self, cells: int = CELLS, only: Array | None = None, start: int = 0) -> Iterator[Block]:
+        """Those of one choice of modules, of all rows or of some, which are numbered from `start` on."""
         for ids, some in self.pieces(cells, only):
-            yield Block(ids, *count_block(self.case, self.hoisted, self.rows.layout, ids, some))
+            yield Block(ids + start, *count_block(self.case, self.hoisted, self.rows.layout, ids, some))
 
     def layouts_at(self, rows: Sequence[int], cells: Sequence[int]) -> list[Layout]:
         """Layouts of some rows and cells, as Python numbers; an uneven pipeline says its split."""
-        if not rows:
-            return []
+        return [
+            self.alike[row // len(self.rows)]._layouts([row % len(self.rows)], [cell])[0]
+            for row, cell in zip(rows, cells, strict=True)
+        ]
+
+    def _layouts(self, rows: Sequence[int], cells: Sequence[int]) -> list[Layout]:
         chosen = [choice(key, self.space).at(cell) for key, cell in zip(self.keys[rows].tolist(), cells, strict=True)]
         some = Choice(**{each.name: np.asarray([getattr(one, each.name) for one in chosen]) for each in fields(Choice)})
         found = with_options(self.case, taken(self.rows.layout, np.asarray(rows)), some)

@@ -68,6 +68,8 @@ def narrow(space: Space, **given: tuple[Any, ...]) -> Space:
     lists: dict[str, Any] = {name: _ordered(given[name], getattr(space, name)) for name in LISTS if name in given}
     if "recompute_modules" in given:
         lists["recompute_modules"] = tuple(given["recompute_modules"])
+    if "recompute_modules" in given or ("selective", 0) not in recompute:
+        lists["other_modules"] = ()
     if "schedule" in given:
         lists["schedules"] = _ordered(given["schedule"], space.schedules)
     return replace(space, degrees=degrees, recompute=recompute, zero=_zero(space, given), **lists)

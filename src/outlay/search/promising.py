@@ -43,8 +43,8 @@ def smallest_options(space: Space) -> Space:
     everything: dict[str, Any] = {name: (max(getattr(space, name)),) for name in AWAY}
     hidden: dict[str, Any] = {name: getattr(space, name)[:1] for name in HIDDEN}
     kinds = [pair for pair in space.recompute if pair[0] != "full"]
-    again = [("full", space.parts)] if any(pair[0] == "full" for pair in space.recompute) else []
-    return replace(space, recompute=(("none", 0), *dict.fromkeys([*kinds[1:], *again])), **everything, **hidden)
+    again = [pair for pair in space.recompute if pair[0] == "full"]  # what stands is linear in the layers
+    return replace(space, recompute=tuple(dict.fromkeys([*kinds, *again[:1], *again[-1:]])), **everything, **hidden)
 
 
 def least_seconds(grid: Grid) -> Floats:
@@ -81,20 +81,24 @@ def promising(grid: Grid, best: Best, least: Best) -> Iterator[Block]:
     """Blocks of the rows that could hold one of the best, or the smallest where none fits."""
     if not len(grid.rows):
         return
-    seconds, peaks = least_seconds(grid), least_peaks(grid)
-    fits = np.flatnonzero(peaks <= best.limit)
-    yield from _while_better(grid, fits[np.argsort(seconds[fits], kind="stable")], seconds, lambda: best.bound)
-    if not best.found:
-        done = np.isin(np.arange(len(grid.rows)), fits)
-        left = np.flatnonzero(~done)
-        yield from _while_better(grid, left[np.argsort(peaks[left], kind="stable")], peaks, lambda: least.bound)
+    seconds, count = least_seconds(grid), len(grid.rows)
+    peaks = [least_peaks(each) for each in grid.alike]
+    for place, each in enumerate(grid.alike):
+        fits = np.flatnonzero(peaks[place] <= best.limit)
+        yield from _while_better(each, fits, seconds, lambda: best.bound, place * count)
+    for place, each in enumerate(() if best.found else grid.alike):
+        left = np.flatnonzero(peaks[place] > best.limit)
+        yield from _while_better(each, left, peaks[place], lambda: least.bound, place * count)
 
 
-def _while_better(grid: Grid, rows: NDArray[np.intp], bounds: Floats, most: Callable[[], float]) -> Iterator[Block]:
+def _while_better(
+    grid: Grid, rows: NDArray[np.intp], bounds: Floats, most: Callable[[], float], start: int
+) -> Iterator[Block]:
     """Rows in the order of their bounds, slab by slab, until the next bound is above the most."""
+    rows = rows[np.argsort(bounds[rows], kind="stable")]
     slabs = np.cumsum(grid.cells[rows]) // SLAB
     for slab in np.split(rows, np.flatnonzero(np.diff(slabs)) + 1):
         kept = slab[bounds[slab] <= most()]
         if not kept.size:
             return
-        yield from grid.blocks(only=kept)
+        yield from grid.own_blocks(only=kept, start=start)

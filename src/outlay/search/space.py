@@ -15,7 +15,7 @@ from ..job import Job
 from ..layout.degrees import divisors, powers
 from ..layout.recipe_rules import zero_stages
 from ..model.model import Model
-from ..model.modules import usual_modules
+from ..model.modules import other_modules, usual_modules
 
 Width = Literal["lean", "middle", "wide", "full"]
 
@@ -50,7 +50,8 @@ class Space:
     degrees: Mapping[str, tuple[Any, ...]]
     schedules: tuple[str, ...]
     recompute: tuple[tuple[str, int], ...]  # kind, and parts of the stage's layers under `full`
-    recompute_modules: tuple[str, ...]  # under `selective`: one choice for all layouts
+    recompute_modules: tuple[str, ...]  # under `selective`
+    other_modules: tuple[tuple[str, ...], ...]  # and other choices of them
     parts: int
     zero: tuple[tuple[int, int], ...]  # stage, and scale-up domains in which shards stay; 0: in all
     overlap_tp: tuple[bool, ...]
@@ -65,7 +66,8 @@ class Space:
         """Combinations of the options."""
         hidden = (self.overlap_tp, self.overlap_ep, self.overlap_dp)
         away = (self.offload_optimizer, self.offload_parameters, self.offload_activations)
-        return prod(map(len, (self.recompute, self.zero, *hidden, *away)))
+        again = len(self.recompute) + len(self.other_modules)
+        return again * prod(map(len, (self.zero, *hidden, *away)))
 
     @property
     def domains(self) -> tuple[int, ...]:
@@ -90,7 +92,7 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
 
     `full` holds also what costs time to search and seldom wins: every kind of context parallelism and of dispatch of
     the engine, exchange between experts that is hidden, parts of a layer in CUDA graphs, weights and activations in
-    host memory, finer numbers of layers recomputed, shards inside several domains.
+    host memory, other modules and finer numbers of layers recomputed, shards inside several domains.
     """
     experts, full = model.experts, width == "full"
     degrees: dict[str, tuple[Any, ...]] = {
@@ -114,6 +116,7 @@ def declare(model: Model, job: Job, cluster: Cluster, engine: Engine, width: Wid
         schedules=tuple(dict.fromkeys((*engine.schedules, "1f1b"))),  # 1F1B: also of no pipeline
         recompute=recompute_choices(PARTS[width], engine),
         recompute_modules=usual_modules(model, engine),
+        other_modules=other_modules(model, engine) if full else (),
         parts=PARTS[width],
         zero=tuple(pair for pair in ZERO[width] if pair[0] in stages) or ((engine.zero, 0),),
         overlap_tp=OVERLAP[width],
