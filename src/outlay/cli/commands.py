@@ -160,8 +160,8 @@ def _written() -> tuple[Flag, ...]:
     return (Flag("output", ("--output", "-o"), "the file to write; default: standard output"), FORCE, *question_flags())
 
 
-FILE = Positional("file", "a launch script, log or YAML of Megatron-LM, or JSON of DeepSpeed; - is standard input")
-FRAMEWORK = Positional("framework", "whose file is written: megatron or deepspeed")
+FILE = Positional("file", "a launch script, log, YAML or JSON of a framework; - is standard input")
+FRAMEWORK = Positional("framework", "whose file: megatron, megatron-bridge, deepspeed, maxtext or nanotron")
 
 COMMANDS = (
     Command(
@@ -223,14 +223,14 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "A layout as a file of a framework: Megatron-LM's arguments or DeepSpeed's JSON, and what it cannot say.",
+        "A layout as a file of a framework, such as Megatron-LM's arguments, and what it cannot say.",
         "exporting",
         (FRAMEWORK, MODEL),
         _written,
     ),
     Command(
         "check",
-        "A file of Megatron-LM or DeepSpeed: what it says, what is wrong with it, and the bill of its run.",
+        "A file of a framework: what it says, what is wrong with it, and the bill of its run.",
         "checking",
         (FILE, MODEL),
         question_flags,
@@ -240,9 +240,7 @@ COMMANDS = (
         "The file of one framework as that of another, with what is lost; what it does not say is asked for.",
         "exporting",
         (
-            Positional(
-                "file", "a launch script, log or YAML of Megatron-LM, or JSON of DeepSpeed; - is standard input"
-            ),
+            FILE,
             FRAMEWORK,
             MODEL,
         ),

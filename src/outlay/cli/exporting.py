@@ -72,7 +72,7 @@ def read_file(path: str) -> Found:
                 content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        rule = "a launch script, a log or a YAML file of Megatron-LM, or a JSON file of DeepSpeed"
+        rule = "a launch script, a log, a YAML or a JSON file of a framework"
         raise InputError(Fault("FMT002", f"{quoted(path)} cannot be read", rule, why, "the path of a file")) from None
     return read(content)
 
@@ -136,7 +136,7 @@ def _tell(given: Given, form: ModuleType, question: Question, files: tuple[str, 
     from ..show.export import export_record, finding_lines, found_lines, found_record, notes_page, written_lines
     from ..show.terminal import violation_lines
 
-    framework = form.__name__.rpartition(".")[2]
+    framework = next(name for name, one in FORMATS.items() if one is form)
     bill = question.bill()
     broken = bill.violations or _under(question, bill, form).violations
     written = None if broken else _said(form.write(_run(bill)), bill, form, found)

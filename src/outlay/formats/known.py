@@ -8,12 +8,18 @@ whether its files hold comments (`COMMENTS`).
 from types import ModuleType
 
 from ..errors import Fault, InputError, nearest, quoted
-from . import deepspeed, megatron
+from . import bridge, deepspeed, maxtext, megatron, nanotron
 from .setting import Found
 from .source import text_of
 
 # In the order in which a file is tried.
-FORMATS: dict[str, ModuleType] = {"deepspeed": deepspeed, "megatron": megatron}
+FORMATS: dict[str, ModuleType] = {
+    "deepspeed": deepspeed,
+    "nanotron": nanotron,
+    "maxtext": maxtext,
+    "megatron-bridge": bridge,
+    "megatron": megatron,
+}
 
 
 def format_of(name: str) -> ModuleType:

@@ -20,12 +20,13 @@ from .rule import Rule
 from .stages import chunk_sizes
 
 TORCH = ("fsdp2", "fsdp2-uncompiled", "fsdp2-torchtitan")
+MAXTEXT = ("maxtext", "maxtext-gpu")
 DEEPSPEED = ("deepspeed", "deepspeed-liger", "megatron_deepspeed")
 # Those that cut layers themselves, and can count embedding and head as a layer each: partition_method
 # type:transformer|embedding (bigscience-workshop/bigscience train/tr11-176B-ml).
 COUNT_ENDS = ("megatron_deepspeed", "megatron_deepspeed-2021")
 # Those whose schedules are all that they run. Forks of Megatron and of torch run others.
-OWN_SCHEDULES = (*DEEPSPEED, "nanotron", "maxtext")
+OWN_SCHEDULES = (*DEEPSPEED, "nanotron", *MAXTEXT)
 
 
 def no_axis(code: str, axis: str, name: str) -> Rule:
@@ -119,7 +120,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "pp",
         lambda at: at.model.layers % (at.layout.pp * at.layout.vpp) == 0,
         lambda at: f"{at.model.layers} layers / ({at.layout.pp} x {at.layout.vpp})",
-        ("maxtext",),
+        MAXTEXT,
     ),
     Rule(
         "LAY039",
@@ -128,7 +129,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "global_batch",
         lambda at: at.micro_batches % at.layout.pp == 0,
         lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp}",
-        ("maxtext",),
+        MAXTEXT,
     ),
     Rule(
         "LAY040",

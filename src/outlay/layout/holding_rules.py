@@ -9,12 +9,12 @@ from ..engines.tables import kernel_set
 from ..job import AUTO
 from ..quantities import Flag
 from .case import Case
-from .engine_rules import DEEPSPEED
+from .engine_rules import DEEPSPEED, MAXTEXT
 from .predicates import longest_stage
 from .rule import Rule
 
 KINDS = ("optimizer", "parameters", "activations")
-OF_TRAINERS = ("deepspeed", "deepspeed-liger", "nanotron", "maxtext")
+OF_TRAINERS = ("deepspeed", "deepspeed-liger", "nanotron", *MAXTEXT)
 ONE_LAYER = ("fsdp2-torchtitan", "fsdp2-llm-foundry", "hf_trainer", *OF_TRAINERS)
 NO_UNITS = (*MEGATRON, "megatron_deepspeed", *OF_TRAINERS)
 

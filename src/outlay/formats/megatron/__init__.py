@@ -8,6 +8,7 @@ from ...errors import Fault, InputError
 from ...job import AUTO
 from ..setting import Found, Missing, Run, Settings, Written, fault
 from ..source import text_of
+from .lacking import in_our_fields
 from .layout import job_of, layout_of
 from .model import NEEDED, model_of
 from .text import LAUNCHER, hold
@@ -41,11 +42,13 @@ def read(content: bytes) -> Found:
     job = job_of(settings, notes)
     if settings.faults:
         raise InputError(*settings.faults)
-    missing = [*settings.missing]
-    if model is None and not any(one.field == "model" for one in missing):
+    missing = in_our_fields(settings.missing, notes)
+    if any(one.field == "model" for one in missing):
+        model = None
+    elif model is None:
         absent = [words for name, words in NEEDED.items() if name not in held.settings]
         missing.append(Missing("model", f"the file does not say {', '.join(absent) or 'its sizes'}"))
-    elif model is not None and not model.vocab:
+    elif not model.vocab:
         missing.append(Missing("model", "the file does not say the vocabulary, which the tokenizer brings"))
         model = None
     if job.sequence_length is AUTO and not any(one.field == "sequence_length" for one in missing):

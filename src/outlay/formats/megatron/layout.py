@@ -5,6 +5,7 @@ from typing import Any
 from ...engines.recipe import BYTES
 from ...job import AUTO, Job
 from ...layout.axes import Layout
+from ...layout.module_rules import INSIDE
 from ..pipeline_layout import ends_counted, ends_given, parse_layout
 from ..setting import Settings, fault
 
@@ -36,8 +37,8 @@ def layout_of(settings: Settings, layers: int, experts: bool, ranks: int, notes:
     tp, pp = degrees["tp"], degrees["pp"]
     if not experts:
         degrees["ep"] = 1
-    chunks, split = _chunks(settings, layers, pp)
-    zero = _zero(settings)
+    chunks, split = _chunks(settings, layers, pp, notes)
+    zero = _zero(settings, notes)
     sp = settings.on("sequence_parallel")
     if sp and tp == 1:
         what = "--sequence-parallel has no effect with tensor-model-parallel-size 1"
@@ -86,21 +87,29 @@ def _dispatch(settings: Settings) -> Any:
 
 
 def _graphs(settings: Settings) -> Any:
-    settings.asked.add("cuda_graph_modules")
+    whole = "full_iteration" in settings.words("cuda_graph_modules")  # as releases before 0.17 say it
     kind = settings.word("cuda_graph_impl", ("none", "local", "transformer_engine", "full_iteration"), "none")
     old = settings.on("enable_cuda_graph") or settings.on("external_cuda_graph")
-    return "full" if kind == "full_iteration" else "partial" if kind != "none" or old else "none"
+    return (
+        "full"
+        if kind == "full_iteration" or (whole and kind == "local")
+        else "partial"
+        if kind != "none" or old
+        else "none"
+    )
 
 
-def _zero(settings: Settings) -> int:
-    """0, 1 for the distributed optimizer, and what FSDP shards.
+def _zero(settings: Settings, notes: list[str]) -> int:
+    """0, 1 for the distributed optimizer, and what FSDP shards: nothing, unless a strategy says it.
 
     With Muon or Lion a log says that another one, layer by layer, has taken the place of the distributed optimizer.
     """
     layered = settings.on("use_layer_wise_distributed_optimizer") or settings.word("optimizer") == "dist_muon"
     optimizer = settings.on("use_distributed_optimizer") or layered
-    strategy = settings.word("data_parallel_sharding_strategy", SHARDING, "optim_grads_params")
+    strategy = settings.word("data_parallel_sharding_strategy", SHARDING, "no_shard")
     if settings.on("use_megatron_fsdp") or settings.on("use_custom_fsdp"):
+        unsaid = settings.get("data_parallel_sharding_strategy") is None
+        notes += ["--data-parallel-sharding-strategy no_shard: Megatron-LM's default, with FSDP too"] if unsaid else []
         return SHARDING[strategy]
     reshards = not settings.on("torch_fsdp2_no_reshard_after_forward")
     if settings.on("use_torch_fsdp2"):
@@ -126,7 +135,7 @@ def _data_parallel(settings: Settings, degrees: dict[str, Any], ranks: int, zero
     return {"dp_replicate": copies, "dp_shard": ranks // each}
 
 
-def _chunks(settings: Settings, layers: int, pp: Any) -> tuple[Any, tuple[int, ...]]:
+def _chunks(settings: Settings, layers: int, pp: Any, notes: list[str]) -> tuple[Any, tuple[int, ...]]:
     """Chunks a rank, and the layers of each where they are not equal."""
     string = settings.word("pipeline_model_parallel_layout")
     vpp = known_or_auto(settings, "num_virtual_stages_per_pipeline_rank", 0, "vpp")
@@ -149,7 +158,10 @@ def _chunks(settings: Settings, layers: int, pp: Any) -> tuple[Any, tuple[int, .
                 settings, "num_layers_per_virtual_pipeline_stage", f"layers / pp must be its multiple: {layers} / {pp}"
             )
     vpp = vpp or 1
-    if not layers or not (first or last or any(ends)):
+    if not (first or last or any(ends)):
+        return vpp, ()
+    if not layers:
+        notes.append("the layers are not in the file, so what it says of its first and last stage is not read: --split")
         return vpp, ()
     made = ends_given(layers, pp, vpp, first, last) if first or last else ends_counted(layers, pp, vpp, *ends)
     if made is None:
@@ -181,7 +193,10 @@ def _recompute(settings: Settings, vpp: int, notes: list[str]) -> dict[str, Any]
         return {"recompute": "none"}
     if kind == "selective":
         more = ("moe",) if settings.on("moe_layer_recompute") else ()
-        ours = tuple(name for name in (*(modules or ("core_attn",)), *more) if name in MODULES)
+        own = modules if settings.get("recompute_modules") else ("core_attn",)
+        held = {inner for name in (*own, *more) for inner in INSIDE.get(name, ())}
+        ours = tuple(name for name in (*own, *more) if name in MODULES and name not in held)
+        notes += [f"recompute of {name} is inside that of the module that holds it" for name in own if name in held]
         notes += [f"recompute of {name} is not counted" for name in modules if name not in MODULES]
         return {"recompute": "selective", "recompute_modules": ours} if ours else {"recompute": "none"}
     if method == "block":

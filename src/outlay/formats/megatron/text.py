@@ -113,7 +113,7 @@ def _held_by(script: Script, text: str, known: frozenset[str]) -> Held:
     else:
         words = [word for value in script.variables.values() for word in _parts(value) if _score(_parts(value), known)]
     flags = flags_of(words)
-    return Held(form, named(_last_wins(flags, script)), _launcher(script, launched, text), script.notes)
+    return Held(form, named(_last_wins(flags, script)), launcher_of(script, launched, text), script.notes)
 
 
 def _parts(value: tuple[Word, ...]) -> list[Word]:
@@ -136,7 +136,7 @@ def _score(words: list[Word], known: frozenset[str]) -> int:
     return sum(ALIASES.get(name, name) in known or name in NEGATED for name in names)
 
 
-def _launcher(script: Script, launched: list[Setting], text: str) -> dict[str, int]:
+def launcher_of(script: Script, launched: list[Setting], text: str) -> dict[str, int]:
     """What torchrun, its variables or the batch system say of nodes and cards."""
     said = {
         name: script.first(one) for name, names in ENVIRONMENT.items() for one in reversed(names) if script.first(one)
