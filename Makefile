@@ -37,7 +37,7 @@ bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--re
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 clean:  ## remove what the other words made
-	rm -rf .venv .venv-real build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-real .venv-frameworks build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Each environment is made once, and again when pyproject.toml changes. pip 25.1 is the first to know groups.
 .venv/.package: pyproject.toml

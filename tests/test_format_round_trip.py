@@ -150,9 +150,10 @@ def differences(before: Run, after: Run, written: Written) -> list[str]:
 
 def _split(before: Run, after: Run, named: set[str]) -> list[str]:
     sizes = [
-        chunk_sizes(run.model.layers, run.layout.pp, run.layout.vpp, tuple(run.layout.split)) for run in (before, after)
+        chunk_sizes(run.model.layers, run.layout.pp, run.layout.vpp, tuple(run.layout.split), run.engine.counts_ends)
+        for run in (before, after)
     ]
-    return [] if sizes[0] == sizes[1] or named & {"split", "vpp"} else [f"layers {sizes[0]} became {sizes[1]}"]
+    return [] if sizes[0] == sizes[1] or named & {"split", "vpp", "pp"} else [f"layers {sizes[0]} became {sizes[1]}"]
 
 
 def _bytes(before: Run, after: Run, named: set[str]) -> list[str]:

@@ -376,7 +376,7 @@ def test_the_module_names_hold_each_layer_once_in_order(sizes: tuple[int, ...]) 
     parts = module_names(sizes)
     names = [name for part in parts for name in part]
 
-    assert names == ["tok_embeddings", *(f"layers.{layer}" for layer in range(sum(sizes))), "norm", "output"]
+    assert names == ["tok_embeddings", *(f"layers.{layer}" for layer in range(sum(sizes))), "norm", "lm_head"]
     assert [sum(name.startswith("layers.") for name in part) for part in parts] == list(sizes)
 
 

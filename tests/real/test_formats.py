@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import outlay
+from forty_layouts import QUESTIONS, Question, run_for
 from outlay.formats import deepspeed, megatron
 from outlay.formats.leaving_out import completed
 from outlay.formats.megatron.write import flags_of_run
@@ -68,6 +69,25 @@ def test_deepspeed_takes_what_is_exported(
     assert read.bfloat16_config.enabled == (run.job.precision == "bf16")
     offload = read.zero_config.offload_optimizer
     assert (offload.ratio if offload else 0.0) == run.layout.offload_optimizer
+
+
+FORTY = [one for one in QUESTIONS if run_for(one, deepspeed) is not None]
+
+
+@pytest.mark.parametrize("question", FORTY, ids=lambda one: one.name)
+def test_deepspeed_takes_each_of_forty_unlike_questions(monkeypatch: pytest.MonkeyPatch, question: Question) -> None:
+    config = pytest.importorskip("deepspeed.runtime.config")
+    run = run_for(question, deepspeed)
+    assert run is not None
+    monkeypatch.setattr(config.dist, "get_world_size", lambda *_: question.ranks // (run.layout.tp * run.layout.pp))
+    monkeypatch.setattr(config.dist, "get_rank", lambda *_: 0)
+    written = deepspeed.write(run)
+
+    read = config.DeepSpeedConfig(json.loads(written.text))
+
+    assert read.train_batch_size == run.job.global_batch
+    assert read.train_micro_batch_size_per_gpu == run.layout.micro_batch
+    assert int(read.zero_optimization_stage) == run.layout.zero
 
 
 def test_deepspeed_refuses_a_batch_that_does_not_multiply_out(monkeypatch: pytest.MonkeyPatch) -> None:

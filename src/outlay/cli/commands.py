@@ -160,8 +160,12 @@ def _written() -> tuple[Flag, ...]:
     return (Flag("output", ("--output", "-o"), "the file to write; default: standard output"), FORCE, *question_flags())
 
 
-FILE = Positional("file", "a launch script, log, YAML or JSON of a framework; - is standard input")
-FRAMEWORK = Positional("framework", "whose file: megatron, megatron-bridge, deepspeed, maxtext or nanotron")
+FILE = Positional("file", "a launch script, log or configuration of a framework; - is standard input")
+FRAMEWORK = Positional(
+    "framework",
+    "whose file: accelerate, axolotl, deepspeed, llama-factory, maxtext, megatron, megatron-bridge, nanotron, "
+    "torchtitan or trainer",
+)
 
 COMMANDS = (
     Command(

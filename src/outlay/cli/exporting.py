@@ -72,7 +72,7 @@ def read_file(path: str) -> Found:
                 content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        rule = "a launch script, a log, a YAML or a JSON file of a framework"
+        rule = f"a launch script, a log or a configuration of {', '.join(FORMATS)}"
         raise InputError(Fault("FMT002", f"{quoted(path)} cannot be read", rule, why, "the path of a file")) from None
     return read(content)
 

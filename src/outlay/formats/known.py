@@ -8,12 +8,14 @@ whether its files hold comments (`COMMENTS`).
 from types import ModuleType
 
 from ..errors import Fault, InputError, nearest, quoted
-from . import bridge, deepspeed, maxtext, megatron, nanotron
+from . import accelerate, bridge, deepspeed, maxtext, megatron, nanotron, torchtitan
 from .setting import Found
 from .source import text_of
 
 # In the order in which a file is tried.
 FORMATS: dict[str, ModuleType] = {
+    "torchtitan": torchtitan,
+    "accelerate": accelerate,
     "deepspeed": deepspeed,
     "nanotron": nanotron,
     "maxtext": maxtext,

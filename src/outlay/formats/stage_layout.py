@@ -1,7 +1,7 @@
 """A split as settings of the engines that take one.
 
 Sources: Megatron-LM, megatron/core/transformer/pipeline_parallel_layer_layout.py (Megatron-Core 0.13 and later) and its
-flags for the first and the last stage (0.9); torchtitan, torchtitan/distributed/pipeline_parallel.py.
+flags for the first and the last stage (0.9); torchtitan, torchtitan/distributed/pipeline_parallel.py (0.3.0).
 """
 
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ def module_names(sizes: Sequence[int]) -> list[list[str]]:
     """The layers of each chunk, along the model, as torchtitan's `parallelism.module_fqns_per_model_part`.
 
     >>> module_names((1, 2))
-    [['tok_embeddings', 'layers.0'], ['layers.1', 'layers.2', 'norm', 'output']]
+    [['tok_embeddings', 'layers.0'], ['layers.1', 'layers.2', 'norm', 'lm_head']]
     """
     ends = np.cumsum([0, *sizes]).tolist()
     names = [[f"layers.{layer}" for layer in range(*ends_of)] for ends_of in pairwise(ends)]
     names[0].insert(0, "tok_embeddings")
-    names[-1] += ["norm", "output"]
+    names[-1] += ["norm", "lm_head"]
     return names
 
 

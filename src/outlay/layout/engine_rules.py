@@ -14,6 +14,7 @@ from .predicates import (
     recompute_part,
     scan_groups,
     scan_heads,
+    shards_deal_experts,
     spelled,
 )
 from .rule import Rule
@@ -147,6 +148,15 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "cp",
         lambda at: (at.layout.cp == 1) | (at.job.sequence_length % (2 * at.layout.sliced * at.layout.cp) == 0),
         lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.sliced} x {at.layout.cp})",
+        ("fsdp2-torchtitan",),
+    ),
+    Rule(
+        "LAY060",
+        "experts are dealt beyond a group of shards",
+        "torchtitan: ep divides dp_shard x cp x tp, as copies hold whole sets of experts",
+        "ep",
+        shards_deal_experts,
+        lambda at: f"tp {at.layout.tp}, cp {at.layout.cp}, dp_shard {at.layout.dp_shard}; ep {at.layout.ep}",
         ("fsdp2-torchtitan",),
     ),
     Rule(

@@ -217,6 +217,14 @@ def has_schedule(case: Case) -> Flag:
     return runs
 
 
+def shards_deal_experts(case: Case) -> Flag:
+    """Whether the experts are dealt inside one group of shards; without ZeRO every data-parallel rank is a copy."""
+    at = case.layout
+    inside = at.tp * at.cp * where(at.zero > 0, at.dp_shard, 1)
+    deals: Flag = (at.ep == 1) | (inside % at.ep == 0)
+    return deals
+
+
 def has_cp_kind(case: Case) -> Flag:
     """Whether the engine's context parallelism is of this kind."""
     has: Flag = (case.layout.cp == 1) | np.isin(case.layout.cp_kind, case.engine.cp_kinds)
