@@ -227,7 +227,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "A layout as a file of a framework, such as Megatron-LM's arguments, and what it cannot say.",
+        "A layout as a file of a framework, such as Megatron-LM's arguments or axolotl's YAML, and what it cannot say.",
         "exporting",
         (FRAMEWORK, MODEL),
         _written,

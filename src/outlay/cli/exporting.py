@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ def read_file(path: str) -> Found:
 def asked_of(given: Given, found: Found) -> Question:
     """The question in a file: what flags say stands over it, and what neither says is asked for by name."""
     from ..bill import MOST_CHUNKS
-    from ..model.catalogue import find
+    from ..model.catalogue import find, names
 
     faults, flags = Faults(), given.values
     file: Mapping[str, Any] = faults.attempt(config_of, given.text("config")) or {}
@@ -88,7 +89,7 @@ def asked_of(given: Given, found: Found) -> Question:
     said |= {name for table in ("job", "layout") if isinstance(file.get(table), dict) for name in file[table]}
     named = given.text("model") or file.get("model")
     model = faults.attempt(find, named, family=given.text("family"), part=given.text("part")) if named else found.model
-    model = replace(model, name=_name(given)) if model is found.model and model else model
+    model = replace(model, name=_name(given)) if model is found.model and model and model.name not in names() else model
     faults.add(*(_missing(one.field, one.why) for one in found.missing if one.field not in said))
     on = given.text("on") or file.get("on")
     if on is None:
@@ -103,8 +104,18 @@ def asked_of(given: Given, found: Found) -> Question:
         faults.add(Fault("FMT005", "the pipeline of the file has too many chunks", rule, got, "fewer of them"))
     faults.stop()
     assert model is not None
-    base = Asked(model, found.job, clusters[0], found.layout, found.engine)
+    job = replace(found.job, global_batch=_batch(given, found, clusters[0].ranks))
+    base = Asked(model, job, clusters[0], found.layout, found.engine)
     return read_question(given, {"on": str(on)}, base)
+
+
+def _batch(given: Given, found: Found, ranks: int) -> Any:
+    """The global batch of a file, which where it leaves it to the ranks is what those of data parallelism make."""
+    if not found.accumulated:
+        return found.job.global_batch
+    said = {name: given.text(name) or "" for name in ("tp", "cp", "pp")}
+    cut = (int(said[name]) if said[name].isdigit() else getattr(found.layout, name) or 1 for name in said)
+    return found.accumulated * max(1, ranks // max(1, prod(cut)))
 
 
 def _name(given: Given) -> str:

@@ -8,12 +8,26 @@ whether its files hold comments (`COMMENTS`).
 from types import ModuleType
 
 from ..errors import Fault, InputError, nearest, quoted
-from . import accelerate, bridge, deepspeed, maxtext, megatron, nanotron, torchtitan
+from . import (
+    accelerate,
+    axolotl,
+    bridge,
+    deepspeed,
+    llamafactory,
+    maxtext,
+    megatron,
+    nanotron,
+    torchtitan,
+    trainer,
+)
 from .setting import Found
 from .source import text_of
 
 # In the order in which a file is tried.
 FORMATS: dict[str, ModuleType] = {
+    "axolotl": axolotl,
+    "llama-factory": llamafactory,
+    "trainer": trainer,
     "torchtitan": torchtitan,
     "accelerate": accelerate,
     "deepspeed": deepspeed,

@@ -81,6 +81,7 @@ class Found:
     kept: tuple[Setting, ...] = ()  # settings that no count reads
     notes: tuple[str, ...] = ()  # defaults taken, what was not run
     findings: tuple[Finding, ...] = ()
+    accumulated: int = 0  # sequences that a data-parallel rank sees in a step, where the ranks make the global batch
 
 
 @dataclass(frozen=True)

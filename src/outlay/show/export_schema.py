@@ -1,5 +1,6 @@
 """The JSON Schema of an export or a conversion."""
 
+from ..formats.known import FORMATS
 from .schema import DRAFT, TEXT, WHOLE, Schema, list_of, record_of
 
 SAID = dict.fromkeys(("severity", "code", "what", "rule", "got", "fix"), TEXT)
@@ -23,7 +24,7 @@ def schema() -> Schema:
     made = {
         "schema": {"const": "outlay.export.1"},
         "version": TEXT,
-        "framework": {"enum": ["megatron", "deepspeed"]},
+        "framework": {"enum": list(FORMATS)},
         "files": list_of(TEXT),
         "file": maybe_text,
         "text": maybe_text,

@@ -12,8 +12,8 @@ from ...layout.axes import Layout
 from ..sections import AUTO_TEXT, Sections
 from ..setting import Found, Missing
 from ..source import text_of
-from .text import KEYS, hold
-from .write import HELD, IN_CODE, write
+from .text import KEYS, Held, hold
+from .write import HELD, IN_CODE, sections_of, write
 
 ENGINE, ENGINES = "deepspeed", ("deepspeed", "deepspeed-liger")  # the usual one, and those whose runs it holds
 COMMENTS = False
@@ -36,7 +36,11 @@ def is_of(text: str) -> bool:
 
 def read(content: bytes) -> Found:
     """What a DeepSpeed configuration says. Raises InputError (FMT002, FMT003, FMT004, FMT005)."""
-    held = hold(text_of(content))
+    return found_of(hold(text_of(content)))
+
+
+def found_of(held: Held) -> Found:
+    """What a configuration says, also where it is a section of another file. Raises InputError (FMT005)."""
     at, notes = held.sections, held.notes
     layout = _layout(at, held.ranks, notes)
     job = _job(at, layout, notes)
@@ -182,4 +186,4 @@ def _ranks(at: Sections, layout: Layout, batch: Any, micro: Any) -> int:
     return int(batch // (micro * steps) * layout.tp * layout.cp * layout.pp)
 
 
-__all__ = ["COMMENTS", "ENGINE", "ENGINES", "HELD", "is_of", "read", "write"]
+__all__ = ["COMMENTS", "ENGINE", "ENGINES", "HELD", "found_of", "is_of", "read", "sections_of", "write"]

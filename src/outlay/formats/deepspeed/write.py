@@ -1,7 +1,7 @@
 """A layout as DeepSpeed's JSON, and what that cannot say."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ...job import AUTO, types_of
@@ -33,13 +33,7 @@ REASONS = {
 
 def write(run: Run) -> Written:
     """The configuration as plain JSON, which every reader of DeepSpeed's takes, so without comments."""
-    made: dict[str, Any] = {}
-    gone: list[Lost] = []
-    for one in (*_of_model(run), *_of_batch(run), *_of_zero(run), *_of_axes(run), *_of_state(run)):
-        if isinstance(one, Lost):
-            gone.append(one)
-        else:
-            _put(made, *one)
+    made, gone = _nested((*_of_model(run), *_of_batch(run), *_of_zero(run), *_of_axes(run), *_of_state(run)))
     gone += left_out(run, DRIVER, HELD, REASONS)
     each, nodes = cards_of(run.cluster)
     line = f"deepspeed --num_nodes {nodes} --num_gpus {each} train.py --deepspeed --deepspeed_config ds_config.json"
@@ -47,7 +41,23 @@ def write(run: Run) -> Written:
     return Written(json.dumps(made, indent=2) + "\n", "ds_config.json", tuple(gone), notes)
 
 
+def sections_of(run: Run) -> tuple[dict[str, Any], list[Lost]]:
+    """ZeRO, its axes and the types of the state: what a trainer that starts DeepSpeed leaves to its file."""
+    return _nested((*_of_zero(run), *_of_axes(run), *_of_state(run)))
+
+
 Entries: TypeAlias = Iterator[tuple[str, Any] | Lost]
+
+
+def _nested(entries: Iterable[tuple[str, Any] | Lost]) -> tuple[dict[str, Any], list[Lost]]:
+    made: dict[str, Any] = {}
+    gone: list[Lost] = []
+    for one in entries:
+        if isinstance(one, Lost):
+            gone.append(one)
+        else:
+            _put(made, *one)
+    return made, gone
 
 
 def _put(made: dict[str, Any], path: str, value: Any) -> None:
