@@ -59,9 +59,14 @@ def parts(folder: Path) -> dict[str, bytes]:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started, and that count."""
-    found = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    """The processes that count for a process: those that the server of its workers has started."""
+    servers = [child for child in started_by(pid) if b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for server in servers for child in started_by(server)]
+
+
+def started_by(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def kill(pid: int) -> None:

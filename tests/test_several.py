@@ -7,15 +7,16 @@ import pytest
 from models import LLAMA_8B
 from outlay import InputError, Job, load_cluster, plan
 from outlay.cli.main import main
-from outlay.search.several import STEP, best_of, longest
+from outlay.search.several import STEP, How, best_of, longest
 
 JOB = Job(4096, 64)
+LEAN = How(width="lean", best=1)
 PRICED = ("1xp5.48xlarge", "2xp4de.24xlarge")
 
 
 def test_the_cheapest_cluster_gives_most_tokens_for_a_dollar() -> None:
     clusters = [load_cluster(name) for name in PRICED]
-    found = best_of(LLAMA_8B, JOB, clusters, by="money", width="lean", best=1)
+    found = best_of(LLAMA_8B, JOB, clusters, LEAN, by="money")
     costs = []
     for cluster in clusters:
         alone = plan(LLAMA_8B, JOB, cluster, width="lean", best=1)
@@ -28,7 +29,7 @@ def test_the_cheapest_cluster_gives_most_tokens_for_a_dollar() -> None:
 
 def test_the_fastest_cluster_trains_most_tokens() -> None:
     clusters = [load_cluster(name) for name in ("8xa100-sxm-80", "8xb200", "8xh100-sxm")]
-    found = best_of(LLAMA_8B, JOB, clusters, by="tokens", width="lean", best=1)
+    found = best_of(LLAMA_8B, JOB, clusters, LEAN, by="tokens")
     rates = [each.tokens_per_second for each in found.tried]
     assert found.plan.cluster.name == "8xb200"
     assert found.plan.best[0].bill.step.tokens_per_second == max(rate for rate in rates if rate)
@@ -36,13 +37,13 @@ def test_the_fastest_cluster_trains_most_tokens() -> None:
 
 def test_money_is_not_compared_without_a_price() -> None:
     with pytest.raises(InputError) as refused:
-        best_of(LLAMA_8B, JOB, [load_cluster("8xh100-sxm"), load_cluster("8xb200")], by="money", width="lean")
+        best_of(LLAMA_8B, JOB, [load_cluster("8xh100-sxm"), load_cluster("8xb200")], LEAN, by="money")
     assert [fault.code for fault in refused.value.faults] == ["PLN010", "PLN010"]
 
 
 def test_the_longest_sequence_fits_and_one_step_more_does_not() -> None:
     cluster = load_cluster("8xh100-sxm")
-    found = longest(LLAMA_8B, Job(global_batch=8), cluster, width="lean", best=1)
+    found = longest(LLAMA_8B, Job(global_batch=8), cluster, LEAN)
     length = int(found.plan.job.sequence_length)
     assert found.plan.best
     assert length % STEP == 0 and length > 32_768
@@ -53,7 +54,7 @@ def test_the_longest_sequence_fits_and_one_step_more_does_not() -> None:
 
 
 def test_where_even_the_shortest_sequence_does_not_fit_it_is_the_answer_that_it_does_not() -> None:
-    found = longest(LLAMA_8B, Job(global_batch=1), load_cluster("1xa10"), width="lean", best=1)
+    found = longest(LLAMA_8B, Job(global_batch=1), load_cluster("1xa10"), LEAN)
     assert not found.plan.best
     assert [each.sequence_length for each in found.tried] == [STEP]
 

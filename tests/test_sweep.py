@@ -22,10 +22,11 @@ from outlay import InputError, Layout, count, load_cluster, load_model, plan
 from outlay.cli.main import main
 from outlay.cli.sweep.study import read_study
 from outlay.cli.values import Faults
-from outlay.formats.sweep_parquet import part_bytes
+from outlay.formats.sweep_parquet import part_of
 from outlay.search.sweep.part import answers, context_of
 from outlay.search.sweep.rows import Columns, Words, row_of, schema
 from outlay.search.sweep.study import Axis, Study, order
+from outlay.search.sweep.summary import Wanted
 from sweeping import LAYOUTS, PLANS, children, interrupt, kill, parts, run, stopped
 
 NAMES = [field.name for field in fields(Layout)]
@@ -58,6 +59,11 @@ WIDE: dict[str, dict[str, tuple[Any, ...]]] = {
         "price": (2.0, 3.0),
     },
 }  # fmt: skip
+
+
+def part_bytes(study: Study, part: int) -> bytes:
+    """The file of a part."""
+    return part_of(study, part, Wanted(("model", "on"), "mfu", True, 1, len(study.prices)))[0]
 
 
 def study_of(wide: dict[str, tuple[Any, ...]]) -> Study:

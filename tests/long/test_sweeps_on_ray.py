@@ -25,7 +25,7 @@ def workers() -> list[int]:
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            if (place / "cmdline").read_bytes().startswith(b"ray::part_bytes"):
+            if (place / "cmdline").read_bytes().startswith(b"ray::part_of"):
                 found.append(int(place.name))
         except OSError:
             continue

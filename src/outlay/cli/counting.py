@@ -1,6 +1,7 @@
 """outlay count, memory and traffic: one case, read in the same way, and shown in three ways."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..show.answer import says_yes
@@ -28,11 +29,13 @@ def count(given: Given) -> int:
     what = read_mixed(given)
     question = read_question(given)
     bills = (question.bill(),) if what else question.bills()
+    sought = given.on("advise")
     if len(bills) > 1:
-        tell(given, lambda: table(bills), lambda style: scaling_lines(bills, style))
+        one = _advised(bills) if sought else None
+        found = (advise(one) or faster(one)) if one else ()
+        tell(given, lambda: table(bills, one, found), lambda style: scaling_lines(bills, style, one, found))
         return 0 if any(says_yes(bill) for bill in bills) else 1
     (bill,) = bills
-    sought = given.on("advise")
     advice = advise(bill) or (faster(bill) if sought else ())
     split, mixed = _split(bill), _mixed(bill, what)
     tell(
@@ -57,6 +60,12 @@ def _mixed(bill: "Bill", what: tuple[str, ...]) -> "Mixes | None":
     if waiting:
         waiting.close()
     return found
+
+
+def _advised(bills: "Sequence[Bill]") -> "Bill":
+    """The bill of a table that advice is sought for: the first that does not fit for sure; else the first of all."""
+    legal = [bill for bill in bills if not bill.violations]
+    return next((bill for bill in legal if bill.memory.verdict != "fits"), (legal or list(bills))[0])
 
 
 def _split(bill: "Bill") -> "Split | None":

@@ -54,9 +54,11 @@ def read_why(text: str | None, faults: Faults) -> dict[str, Any]:
             rule = f"values of fields of a search, each once: {', '.join(NAMES)}"
             faults.add(Fault("PLN009", f"--why cannot ask about {quoted(part)}", rule, quoted(text), "--why tp=4,pp=8"))
             continue
-        read = _value(name, value, part, faults)
-        if read is not None:
-            found[name] = read
+        found[name], rule = READERS[name](value)
+        if found[name] is None:
+            fix = f"--why {key}={example(name).split(',')[0]}"
+            rule = rule.replace("some of ", "one of ")
+            faults.add(Fault("PLN009", f"--why cannot ask about {quoted(part)}", rule, quoted(text), fix))
     return found
 
 

@@ -9,7 +9,11 @@ from .mixing import MIXED
 
 LIST = "; 1,2,4 keeps these, 1..16 the declared ones inside"
 
-ON = Flag("on", ("--on",), "64xh100-sxm, or 8xp5.48xlarge; 8..512xh100-sxm with --objective accelerators")
+ON = Flag(
+    "on",
+    ("--on",),
+    "64xh100-sxm, or 8xp5.48xlarge; 8..512xh100-sxm, or nodes 4..16xp5.48xlarge, with --objective accelerators",
+)
 SEARCH = (
     Flag("space", ("--space",), "how much is searched: lean, middle, wide or full; default: wide"),
     Flag("best", ("--best",), "layouts in the answer; default: 20"),
@@ -22,7 +26,8 @@ SEARCH = (
         "objective",
         ("--objective",),
         "time: the fastest here; accelerators: the fewest of --on 8..512xh100-sxm; tokens, money: the cluster of "
-        "several that trains most tokens a second, or for a dollar; sequence: the longest that fits, --seq aside",
+        "several that trains most tokens a second, or for a dollar; sequence: the longest that fits, --seq aside; "
+        "model: the largest of several MODELs (A,B,C, or how their names begin) that fits, or of one the most layers",
     ),
 )
 NARROW = (

@@ -2,12 +2,11 @@
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..search.plan import Plan, Progress
-from ..search.plan import plan as search
 from ..search.retimed import retime
-from ..search.several import Several, Tried, best_of, fewest, longest
+from ..search.several import How, Several, best_of, deepest, fewest, largest, longest
 from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
@@ -41,19 +40,17 @@ def plan(given: Given) -> int:
 def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Answer:
     """One cluster's plan, or that of the smallest cluster that does it, and where none does, of the last tried; with
     what more of each resource is worth, and what becomes of the values that were asked about."""
-    tried: tuple[Tried, ...] = ()
-    if asked.objective == "time":
-        found = search(asked.model, asked.job, asked.clusters[0], asked.engine, **_how(asked, progress))
-    else:
-        several = _several(asked, progress)
-        found, tried = several.plan, several.tried
+    how = How(asked.engine, asked.width, asked.most, asked.narrowed, progress)
+    several = _several(asked, how) if asked.objective != "time" else None
+    found = several.plan if several else how.plan(asked.models[0], asked.job, asked.clusters[0])
     found, moved = _split(asked, found)
     mixed = _mixed(asked, found, progress)
     reason = why(found, asked.width, asked.why, split=asked.split) if asked.why else None
     again = retime(found) if simulate else None
     if again and moved is not None:  # a layout that was left out may be faster with a split of its own
         again = replace(again, proved=False)
-    return Answer(found, asked.width, asked.objective, tried, asked.notes, worths(found), reason, again, moved, mixed)
+    mine = (asked.width, asked.objective, several, asked.notes, worths(found), reason, again, moved)
+    return Answer(found, *mine, models=asked.models, mixed=mixed)
 
 
 def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:
@@ -75,16 +72,13 @@ def _mixed(asked: Searched, found: Plan, progress: Progress | None) -> "Mixes | 
     return best_of_plan(found, asked.most, asked.mixed, progress)
 
 
-def _several(asked: Searched, progress: Progress | None) -> Several:
+def _several(asked: Searched, how: How) -> Several:
     """What takes several searches."""
+    model, job, cluster = asked.models[0], asked.job, asked.clusters[0]
     if asked.objective == "sequence":
-        return longest(asked.model, asked.job, asked.clusters[0], asked.engine, **_how(asked, progress))
-    question = asked.model, asked.job, asked.clusters, asked.engine
+        return longest(model, job, cluster, how)
+    if asked.objective == "model":
+        return largest(asked.models, job, cluster, how) if len(asked.models) > 1 else deepest(model, job, cluster, how)
     if asked.objective == "accelerators":
-        return fewest(*question, **_how(asked, progress))
-    return best_of(*question, by="money" if asked.objective == "money" else "tokens", **_how(asked, progress))
-
-
-def _how(asked: Searched, progress: Progress | None) -> dict[str, Any]:
-    """How wide to search, and what to keep."""
-    return {"width": asked.width, "best": asked.most, "progress": progress, **asked.narrowed}
+        return fewest(model, job, asked.clusters, how)
+    return best_of(model, job, asked.clusters, how, by="money" if asked.objective == "money" else "tokens")

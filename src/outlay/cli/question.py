@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..show.restore import Asked, is_bill, left_out, restore
 from .configuring import LARGEST_FILE, config_of
 from .flags import Given
 from .profiling import read_profile_of, under
-from .splitting import best_count, freed, without_best
+from .splitting import freed, without_best
 from .storing import with_site
 from .values import Faults, read_fields, unknown_key
 from .values import count as read_count
@@ -77,7 +77,9 @@ class Question:
     def bills(self) -> tuple[Bill, ...]:
         """The bill of each cluster, of one job."""
         job, said = (self.job, ()) if len(self.clusters) == 1 else self._same_batch()
-        how = best_count if self.best_split else count
+        how: Callable[..., Bill] = count
+        if self.best_split:
+            from ..search.split.best import best_count as how
         made = (how(self.model, job, cluster, self.layout, self.engine) for cluster in self.clusters)
         return tuple(replace(bill, assumptions=(*said, *bill.assumptions)) for bill in made)
 

@@ -12,31 +12,35 @@ from ..engines.profiled import said_of
 from ..errors import Fault, quoted
 from ..job import AUTO, Job
 from ..model.model import Model
+from ..model.scaled import with_layers
 from ..search.narrow import narrow, unsearchable
 from ..search.plan import asked
 from ..search.several import unpriced
-from ..search.space import Width, declare
+from ..search.space import Space, Width, declare
 from ..search.split.best import takes_split
 from .flags import Given
 from .mixing import read_mixed
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
 from .profiling import under
-from .question import read_clusters, read_task
+from .question import read_clusters
+from .several_models import one_sequence, read_tasks
+from .splitting import without_best
 from .storing import with_site
 from .values import BYTES, Faults, count, number
 
-OBJECTIVES = ("time", "accelerators", "money", "tokens", "sequence")
+OBJECTIVES = ("time", "accelerators", "money", "tokens", "sequence", "model")
 SEVERAL = ("accelerators", "money", "tokens")  # what compares clusters
 RANGE = re.compile(r"\s*(\d{1,8})\s*\.\.\s*(\d{1,8})\s*[xX]\s*(\S+)\s*")
 MOST_CLUSTERS, MOST_BEST = 1_000, 1_000
 BEST = "20"
+CHUNKED = (720, 1_001, 14)  # layers that up to 16 chunks divide: one of them or another
 
 
 @dataclass(frozen=True)
 class Searched:
     """One search, read and in range."""
 
-    model: Model
+    models: tuple[Model, ...]  # one, unless the largest of several is sought
     job: Job
     clusters: tuple[Cluster, ...]  # smallest first; one, unless the fewest accelerators are sought
     engine: str | Engine
@@ -54,10 +58,12 @@ class Searched:
 def read_search(given: Given) -> Searched:
     """The search in a command line and its --config file. Raises every fault."""
     faults = Faults()
-    at = read_task(given, faults)
-    width = _choice(given, "space", get_args(Width), "wide", faults)
-    split = _choice(given, "split", ("best",), "", faults) if given.text("split") is not None else ""
     objective = _choice(given, "objective", OBJECTIVES, "time", faults)
+    first, *others = read_tasks(given, objective, faults)
+    at, split = without_best(first)
+    width = _choice(given, "space", get_args(Width), "wide", faults)
+    if given.text("split") is not None and not split:
+        _choice(given, "split", ("best",), "", faults)
     most = count(given.text("best") or BEST, "--best", faults, MOST_BEST)
     found = read_narrowing(given.values, _table(at.file.get("layout", {}), faults), faults)
     why = read_why(given.text("why"), faults)
@@ -74,10 +80,10 @@ def read_search(given: Given) -> Searched:
 
         faults.attempt(takes_mixed, driver, mixed)
     faults.stop()
-    assert at.model is not None
+    models = tuple(each.model for each in (at, *others) if each.model is not None)
     job, notes = _one_batch(job, clusters)
-    case, _ = asked(at.model, job, clusters[0], driver)
-    spaces = [declare(at.model, case.job, each, case.engine, width) for each in clusters]
+    job, more = one_sequence(job, models)
+    spaces = _spaces(models, job, clusters, driver, width, objective)
     domain = clusters[0].inside.size if given.on("tp_within_node") else None
     narrowed = resolved(found, spaces, domain, faults)
     faults.stop()
@@ -86,10 +92,24 @@ def read_search(given: Given) -> Searched:
     faults.stop()
     assert most is not None
     size = max(space.size for space in kept)
-    notes += tuple(filter(None, [said_of(clusters[0])]))
-    return Searched(
-        at.model, job, clusters, driver, width, most, objective, narrowed, why, size, notes, bool(split), mixed
-    )
+    notes += tuple(filter(None, [*more, said_of(clusters[0])]))
+    return Searched(models, job, clusters, driver, width, most, objective, narrowed, why, size, notes, split, mixed)
+
+
+def _spaces(
+    models: tuple[Model, ...],
+    job: Job,
+    clusters: tuple[Cluster, ...],
+    driver: str | Engine,
+    width: Width,
+    objective: str,
+) -> list[Space]:
+    """The space of every search that is known before the first; of one model's layers, those of numbers that every
+    number of chunks divides."""
+    if objective == "model" and len(models) == 1:
+        models = (*models, *(with_layers(models[0], layers) for layers in CHUNKED))
+    cases = [asked(model, job, clusters[0], driver)[0] for model in models]
+    return [declare(case.model, case.job, each, case.engine, width) for case in cases for each in clusters]
 
 
 def _table(read: Any, faults: Faults) -> Mapping[str, Any]:

@@ -3,12 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..bill import Bill, count
-from ..cluster.accelerator import Cluster
-from ..engines.engine import Engine
-from ..job import AUTO, Job
+from ..job import AUTO
 from ..layout.axes import Layout
-from ..model.model import Model
 
 if TYPE_CHECKING:
     from .question import Task
@@ -33,16 +29,3 @@ def freed(layout: Layout, at: "Task") -> Layout:
     given = {*at.texts, *at.file.get("layout", {})}
     follows: dict[str, Any] = {"recompute_layers": AUTO} if at.asked and "recompute_layers" not in given else {}
     return replace(layout, split=AUTO, **follows)
-
-
-def best_count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str) -> Bill:
-    """The bill with the best split, which it says among its assumptions. Raises InputError as `best_split` does."""
-    from ..search.split.best import best_split
-
-    found = best_split(model, job, cluster, layout, engine)
-    if found is None:
-        bill = count(model, job, cluster, layout, engine)
-        said = ("one stage: there is nothing to split (--split)",) if bill.layout.pp == 1 else ()
-    else:
-        bill, said = found.bill, (found.said,)
-    return replace(bill, assumptions=(*said, *bill.assumptions))

@@ -11,6 +11,7 @@ from ..formats import sweep_parquet
 from ..search.narrow import NAMES as NARROWED
 from ..search.sweep.rows import SEARCHED_BY, schema
 from ..search.sweep.study import JOB, SITE
+from ..search.sweep.summary import Summary, Wanted, together
 from ..show.sweep.answer import OBJECTIVES, Swept, sweep_lines, sweep_record
 from ..validate.progress import Progress
 from .files import STDOUT, check
@@ -19,7 +20,7 @@ from .flags import Given
 from .output import tell
 from .sweep.folder import check_same, held, manifest_of, part_name, parts_in, prepare, read_manifest, write
 from .sweep.study import Read, read_study, spellings
-from .sweep.workers import Counted, cores, counted_beside, counted_by_ray, counted_here
+from .sweep.workers import Counted, cores, counted_beside, counted_by_ray, counted_here, prepare_workers
 from .values import Faults, count
 
 INTERRUPTED, MOST_WORKERS, MOST_BEST, RAY = 130, 1024, 1000, "ray"
@@ -45,6 +46,8 @@ def sweep(given: Given) -> int:
     if not where:
         rule = "STUDY is a TOML file; with --show, also the folder of a sweep"
         faults.add(Fault("CLI004", "no study is given", rule, "nothing", "outlay sweep study.toml"))
+    if isinstance(how, int) and not given.on("show"):
+        prepare_workers(how)
     shown = given.on("show") and Path(where).is_dir()
     read = None if shown or not where else read_study(where, faults)
     faults.stop()
@@ -53,8 +56,13 @@ def sweep(given: Given) -> int:
     _check_by(asked.by, list(schema(read.study)) if read else sweep_parquet.columns(parts_in(folder)))
     if read and given.on("show"):
         check_same(folder, read_manifest(folder), manifest_of(read))
-    whole = given.on("show") or _count(folder, read, how)
-    swept = _swept(folder, asked)
+    manifest = manifest_of(read) if read else read_manifest(folder)
+    wanted = _wanted(manifest, asked)
+    if read and not given.on("show"):
+        whole, summary = _count(folder, read, manifest, wanted, how)
+    else:
+        whole, summary = True, sweep_parquet.summary_of(parts_in(folder), wanted)
+    swept = Swept(str(folder), manifest, summary, wanted)
     files = [path for path in (asked.svg, asked.html) if path]
     _pictures(swept, asked, given.on("force"))
     if STDOUT not in files:
@@ -64,35 +72,47 @@ def sweep(given: Given) -> int:
     return 0 if swept.fitting else 1
 
 
-def _count(folder: Path, read: Read | None, how: int | str) -> bool:
-    """Count the parts that are missing, and write each as it comes; whether none is missing now."""
-    assert read is not None
+def _wanted(manifest: dict[str, Any], asked: Asked) -> Wanted:
+    """What is asked of the rows of a sweep."""
+    by = asked.by or sweep_groups(manifest, asked.objective)
+    prices = len(manifest["axes"].get("price", [""]))
+    return Wanted(by, asked.objective, OBJECTIVES[asked.objective], asked.best, prices)
+
+
+def _count(
+    folder: Path, read: Read, manifest: dict[str, Any], wanted: Wanted, how: int | str
+) -> tuple[bool, Summary]:  # fmt: skip
+    """Count the parts that are missing, and write each as it comes; whether none is missing now, and what is shown."""
     with held(folder):
-        missing = prepare(folder, manifest_of(read))
-        counted = _counted(read, missing, how)
+        missing = prepare(folder, manifest)
+        made = [sweep_parquet.summary_of(parts_in(folder), wanted)]
+        counted = _counted(read, missing, wanted, how)
         progress = Progress(sys.stderr.write, words="questions") if sys.stderr.isatty() else None
-        left, done = sum(len(read.study.span(part)) for part in missing), 0
+        left, done, whole = sum(len(read.study.span(part)) for part in missing), 0, True
         try:
-            for part, content in counted:
+            for part, content, summary in counted:
                 write(folder / part_name(part), content)
+                made.append(summary)
                 done += len(read.study.span(part))
                 if progress:
                     progress(done, left)
-            return True
         except KeyboardInterrupt:
-            return False
+            whole = False
         finally:
             if progress:
                 progress.close()
             close: Callable[[], None] = getattr(counted, "close", lambda: None)
             close()  # lets go of the workers now
+    return whole, together(made, wanted)
 
 
-def _counted(read: Read, missing: list[int], how: int | str) -> Counted:
+def _counted(read: Read, missing: list[int], wanted: Wanted, how: int | str) -> Counted:
     if isinstance(how, str):
-        return counted_by_ray(read.study, missing, how.partition(" ")[2] or None) if missing else iter(())
+        return counted_by_ray(read.study, missing, wanted, how.partition(" ")[2] or None) if missing else iter(())
     workers = min(how, len(missing))
-    return counted_beside(read.study, missing, workers) if workers > 1 else counted_here(read.study, missing)
+    if workers > 1:
+        return counted_beside(read.study, missing, wanted, workers)
+    return counted_here(read.study, missing, wanted)
 
 
 def _workers(given: Given, faults: Faults) -> int | str:
@@ -128,17 +148,6 @@ def _asked(given: Given, faults: Faults) -> Asked:
     parts = [part.strip() for part in (given.text("by") or "").split(",") if part.strip()]
     by = tuple(dict.fromkeys(known.get(part.replace("-", "_"), part) for part in parts))
     return Asked(objective, by, best, svg, html)
-
-
-def _swept(folder: Path, asked: Asked) -> Swept:
-    """What a folder holds."""
-    manifest = read_manifest(folder)
-    parts = parts_in(folder)
-    by = asked.by or sweep_groups(manifest, asked.objective)
-    descending = OBJECTIVES[asked.objective]
-    found = sweep_parquet.groups(parts, by, asked.objective, asked.best, descending) if parts else []
-    totals = sweep_parquet.totals(parts) if parts else {}
-    return Swept(str(folder), manifest, totals, asked.objective, by, tuple(found))
 
 
 def _check_by(by: tuple[str, ...], names: list[str]) -> None:

@@ -10,6 +10,7 @@ from ..errors import Fault, InputError
 from ..search.sweep.part import answers
 from ..search.sweep.rows import Column, Columns, Type, Words, schema
 from ..search.sweep.study import Study
+from ..search.sweep.summary import Group, Row, Summary, Wanted, ordered, priced_rows
 
 MAGIC = b"PAR1"  # begins and ends a whole file
 LEAST = 12  # bytes of one
@@ -28,21 +29,23 @@ def library() -> Any:
     return pl
 
 
-def part_bytes(study: Study, part: int) -> bytes:
-    """One part of a sweep, counted and written as a Parquet file. Equal parts are equal byte for byte."""
-    return parquet_of(answers(study, part), schema(study))
+def part_of(study: Study, part: int, wanted: Wanted) -> tuple[bytes, Summary]:
+    """One part of a sweep, counted and written as a Parquet file, and what is shown of it. Equal parts are equal byte
+    for byte."""
+    frame = _frame(answers(study, part), schema(study))
+    file = io.BytesIO()
+    frame.write_parquet(file, compression="zstd", compression_level=LEVEL)
+    return file.getvalue(), _summary(frame.lazy(), wanted)
 
 
-def parquet_of(runs: Sequence[tuple[int, Columns]], types: Mapping[str, Type]) -> bytes:
-    """Columns, context after context, as one file."""
+def _frame(runs: Sequence[tuple[int, Columns]], types: Mapping[str, Type]) -> Any:
+    """Columns, context after context, as one table."""
     pl = library()
     frames = [
         pl.DataFrame([_series(pl, name, columns[name], kind, size) for name, kind in types.items()])
         for size, columns in runs
     ]
-    file = io.BytesIO()
-    pl.concat(frames, rechunk=True).write_parquet(file, compression="zstd", compression_level=LEVEL)
-    return file.getvalue()
+    return pl.concat(frames, rechunk=True)
 
 
 def _series(pl: Any, name: str, column: Column, kind: Type, size: int) -> Any:
@@ -64,44 +67,47 @@ def whole(content: bytes) -> bool:
     return content[:4] == MAGIC and content[-4:] == MAGIC
 
 
-def totals(files: Sequence[str]) -> dict[str, int]:
-    """Rows of each verdict; under `not_legal` those that break a rule."""
-    found = library().scan_parquet(files).group_by("verdict").len().collect()
-    return {verdict or "not_legal": count for verdict, count in found.iter_rows()}
+def summary_of(files: Sequence[str], wanted: Wanted) -> Summary:
+    """What is shown of parts that are written."""
+    return _summary(library().scan_parquet(files), wanted) if files else Summary({}, ())
 
 
-def groups(
-    files: Sequence[str], by: Sequence[str], objective: str, most: int, descending: bool
-) -> list[dict[str, Any]]:
-    """The best rows of each group, in the order of its first question: of those that fit and keep to the limits.
-
-    A group is `{"group": values of by, "questions", "fitting", "best": whole rows}`.
-    """
-    pl = library()
-    rows = pl.scan_parquet(files)
-    good = (pl.col("verdict") == FITS) & pl.col("in_limits")
+def _summary(rows: Any, wanted: Wanted) -> Summary:
+    """Totals and groups of some rows: the best are of those that fit and keep to the limits, a layout once."""
+    pl, by = library(), list(wanted.by)
+    good, layout = (pl.col("verdict") == FITS) & pl.col("in_limits"), pl.col("question") // wanted.prices
+    totals = rows.group_by("verdict").len().collect()
     every = rows.group_by(by).agg(
         first=pl.col("question").min(), questions=pl.len(), fitting=good.sum().cast(pl.Int64)
     )  # fmt: skip
-    found = every.collect().sort("first")
-    order = [pl.col(objective), pl.col("question")]
-    known = rows.filter(good & pl.col(objective).is_not_null()).select(*dict.fromkeys((*by, objective, "question")))
-    ordered = known.sort(order, descending=[descending, False]).group_by(by, maintain_order=True)
-    places = ordered.head(most).select("question").collect()
-    kept = rows.filter(pl.col("question").is_in(places["question"].implode())).collect()
-    kept = kept.sort(order, descending=[descending, False])
-    held: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in kept.iter_rows(named=True):
+    held = _best(rows.filter(good), layout, wanted)
+    groups = [
+        Group(tuple(row[name] for name in by), row["first"], row["questions"], row["fitting"], tuple(held.get(
+            tuple(row[name] for name in by), ())))
+        for row in every.collect().sort("first").iter_rows(named=True)
+    ]  # fmt: skip
+    return Summary({verdict or "not_legal": count for verdict, count in totals.iter_rows()}, tuple(groups))
+
+
+def _best(good: Any, layout: Any, wanted: Wanted) -> dict[tuple[Any, ...], list[Row]]:
+    """The best rows of each group, whole, the best first."""
+    pl, by = library(), list(wanted.by)
+    columns, value = [*dict.fromkeys((*by, wanted.objective, "question"))], pl.col(wanted.objective)
+    known = good.filter(value.is_not_null()).select(*columns, _layout=layout)
+    most = wanted.most * wanted.prices  # rows of a group with those that may be chosen: few are sorted
+    near = (
+        value >= value.top_k(most).min().over(by) if wanted.descending else value <= value.bottom_k(most).max().over(by)
+    )
+    known = known.filter(near).sort([wanted.objective, "question"], descending=[wanted.descending, False])
+    alone = known.unique([*by, "_layout"], keep="first", maintain_order=True) if wanted.prices > 1 else known
+    chosen = alone.group_by(by, maintain_order=True).head(wanted.most).select("question", "_layout").collect()
+    rows = good.filter(layout.is_in(chosen["_layout"].implode())).collect().to_dicts()
+    places = set(chosen["question"].to_list())
+    held: dict[tuple[Any, ...], list[Row]] = {}
+    best = ordered((row for row in rows if row["question"] in places), wanted)
+    for row in priced_rows(best, sorted(rows, key=lambda row: row["question"]), wanted):
         held.setdefault(tuple(row[name] for name in by), []).append(row)
-    return [
-        {
-            "group": {name: group[name] for name in by},
-            "questions": group["questions"],
-            "fitting": group["fitting"],
-            "best": held.get(tuple(group[name] for name in by), []),
-        }
-        for group in found.iter_rows(named=True)
-    ]
+    return held
 
 
 def columns(files: Sequence[str]) -> list[str]:

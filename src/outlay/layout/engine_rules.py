@@ -61,7 +61,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         " reduce them in each, and ZeRO-3 would gather the weights in each too",
         "zero",
         lambda at: (at.layout.pp == 1) | (at.layout.zero <= at.engine.zero_with_pp),
-        lambda at: f"zero {at.layout.zero}, pp {at.layout.pp}",
+        lambda at: f"zero {at.layout.zero}, pp {at.layout.pp:,}",
     ),
     Rule(
         "LAY032",
@@ -69,7 +69,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "DeepSpeed: with AutoTP, ZeRO-0 to ZeRO-2",
         "zero",
         lambda at: (at.layout.tp == 1) | (at.layout.zero <= at.engine.zero_with_tp),
-        lambda at: f"zero {at.layout.zero}, tp {at.layout.tp}",
+        lambda at: f"zero {at.layout.zero}, tp {at.layout.tp:,}",
     ),
     Rule(
         "LAY033",
@@ -102,7 +102,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "nanotron: tp is at most the key/value heads",
         "tp",
         lambda at: at.layout.tp <= min(kv_heads(at), default=at.layout.tp),
-        lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp}",
+        lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp:,}",
         ("nanotron",),
     ),
     Rule(
@@ -111,7 +111,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "nanotron: 1F1B needs pp - 1 micro-batches",
         "global_batch",
         lambda at: (at.layout.schedule != "1f1b") | (at.micro_batches >= at.layout.pp - 1),
-        lambda at: f"{at.micro_batches:.6g} micro-batches, {at.layout.pp} stages",
+        lambda at: f"{at.micro_batches:.6g} micro-batches, {at.layout.pp:,} stages",
         ("nanotron",),
     ),
     Rule(
@@ -120,7 +120,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "MaxText: stages x repeats x layers a stage = layers, so pp x vpp must divide them",
         "pp",
         lambda at: at.model.layers % (at.layout.pp * at.layout.vpp) == 0,
-        lambda at: f"{at.model.layers} layers / ({at.layout.pp} x {at.layout.vpp})",
+        lambda at: f"{at.model.layers} layers / ({at.layout.pp:,} x {at.layout.vpp:,})",
         MAXTEXT,
     ),
     Rule(
@@ -129,7 +129,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "MaxText: num_pipeline_microbatches is a multiple of the stages",
         "global_batch",
         lambda at: at.micro_batches % at.layout.pp == 0,
-        lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp}",
+        lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp:,}",
         MAXTEXT,
     ),
     Rule(
@@ -138,7 +138,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "Accelerate: with tp or cp, dp_replicate > 1 needs dp_shard > 1",
         "dp_shard",
         lambda at: (at.layout.dp_replicate == 1) | (at.layout.tp * at.layout.cp == 1) | (at.layout.dp_shard > 1),
-        lambda at: f"dp_replicate {at.layout.dp_replicate}, tp {at.layout.tp}, cp {at.layout.cp}",
+        lambda at: f"dp_replicate {at.layout.dp_replicate:,}, tp {at.layout.tp:,}, cp {at.layout.cp:,}",
         ("hf_trainer",),
     ),
     Rule(
@@ -147,7 +147,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "torchtitan: with sp and cp > 1, 2 x tp x cp must divide the sequence",
         "cp",
         lambda at: (at.layout.cp == 1) | (at.job.sequence_length % (2 * at.layout.sliced * at.layout.cp) == 0),
-        lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.sliced} x {at.layout.cp})",
+        lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.sliced:,} x {at.layout.cp:,})",
         ("fsdp2-torchtitan",),
     ),
     Rule(
@@ -166,7 +166,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         " MaxText gathers the sequence on every rank; nanotron has no such layer",
         "cp",
         lambda at: (at.layout.cp == 1) | (at.engine.scan_context != "none") | (not scan_heads(at)),
-        lambda at: f"cp {at.layout.cp}, {at.engine.name}",
+        lambda at: f"cp {at.layout.cp:,}, {at.engine.name}",
     ),
     Rule(
         "LAY046",
@@ -174,7 +174,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "Megatron-Core: tp must divide the groups, and cp divide those of a rank or be a multiple of them",
         "tp",
         groups_deal,
-        lambda at: f"{spelled(scan_groups(at))} groups, tp {at.layout.tp}, cp {at.layout.cp}",
+        lambda at: f"{spelled(scan_groups(at))} groups, tp {at.layout.tp:,}, cp {at.layout.cp:,}",
         MEGATRON,
     ),
     Rule(
@@ -183,7 +183,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
         "the transformers Trainer: every n-th layer, so layers / n rounded up; nanotron, MaxText: all layers or none",
         "recompute_layers",
         recompute_part,
-        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)} layers, {at.engine.name}",
+        lambda at: f"{at.layout.recompute_layers:,} of {longest_stage(at)} layers, {at.engine.name}",
     ),
     Rule(
         "LAY044",

@@ -59,7 +59,9 @@ HOLDING_RULES: tuple[Rule, ...] = (
         "recompute_group above 1 needs --recompute full of all layers of a stage (Megatron-Core's uniform method)",
         "recompute_group",
         groups_all,
-        lambda at: f"groups of {at.layout.recompute_group}; {at.layout.recompute_layers} of {longest_stage(at)} layers",
+        lambda at: (
+            f"groups of {at.layout.recompute_group:,}; {at.layout.recompute_layers:,} of {longest_stage(at)} layers"
+        ),
     ),
     Rule(
         "LAY051",
@@ -67,7 +69,7 @@ HOLDING_RULES: tuple[Rule, ...] = (
         "torchtitan, llm-foundry, the transformers Trainer, DeepSpeed, nanotron and MaxText recompute layer by layer",
         "recompute_group",
         lambda at: at.layout.recompute_group == 1,
-        lambda at: f"groups of {at.layout.recompute_group}, {at.engine.name}",
+        lambda at: f"groups of {at.layout.recompute_group:,}, {at.engine.name}",
         ONE_LAYER,
     ),
     Rule(

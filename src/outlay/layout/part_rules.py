@@ -33,7 +33,7 @@ PART_RULES: tuple[Rule, ...] = (
         "torchtitan's ChunkedLossWrapper and MaxText's num_vocab_tiling do; with others loss_chunks is 1",
         "loss_chunks",
         lambda at: (at.layout.loss_chunks == 1) | at.engine.chunks_loss,
-        lambda at: f"loss_chunks {at.layout.loss_chunks}, {at.engine.name}",
+        lambda at: f"loss_chunks {at.layout.loss_chunks:,}, {at.engine.name}",
     ),
     Rule(
         "LAY048",
@@ -41,7 +41,7 @@ PART_RULES: tuple[Rule, ...] = (
         "loss_chunks divides the tokens of a sequence on a rank",
         "loss_chunks",
         lambda at: at.job.sequence_length % (at.layout.cp * at.layout.loss_chunks) == 0,
-        lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.cp} x {at.layout.loss_chunks})",
+        lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.cp:,} x {at.layout.loss_chunks:,})",
     ),
     Rule(
         "LAY055",

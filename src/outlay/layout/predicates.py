@@ -179,7 +179,7 @@ def has_zero(case: Case) -> Flag:
 def factors(case: Case) -> str:
     """The degrees that make the world, those above 1: `tp 8 x pp 4 x dp_shard 2`."""
     names = ("tp", "cp", "pp", "dp_replicate", "dp_shard")
-    return " x ".join(f"{name} {degree}" for name in names if (degree := getattr(case.layout, name)) > 1) or "1"
+    return " x ".join(f"{name} {degree:,}" for name in names if (degree := getattr(case.layout, name)) > 1) or "1"
 
 
 def rounds(case: Case) -> Flag:

@@ -49,7 +49,8 @@ RULES: tuple[Rule, ...] = (
         "ep",
         lambda at: at.layout.world % (at.layout.etp * at.layout.ep * at.layout.pp) == 0,
         lambda at: (
-            f"{at.layout.world:,} ranks / ({at.layout.etp} x {at.layout.ep} x {at.layout.pp}) = edp {at.layout.edp:.4g}"
+            f"{at.layout.world:,} ranks / ({at.layout.etp:,} x {at.layout.ep:,} x {at.layout.pp:,})"
+            f" = edp {at.layout.edp:.4g}"
         ),
     ),
     Rule(
@@ -58,7 +59,7 @@ RULES: tuple[Rule, ...] = (
         "tp must divide the attention heads",
         "tp",
         lambda at: all_divide(heads(at), at.layout.tp),
-        lambda at: f"{spelled(heads(at))} heads / {at.layout.tp}",
+        lambda at: f"{spelled(heads(at))} heads / {at.layout.tp:,}",
     ),
     Rule(
         "LAY004",
@@ -66,7 +67,7 @@ RULES: tuple[Rule, ...] = (
         "Megatron-Core: key/value heads must be a multiple of tp; from 0.16 on a divisor will do",
         "tp",
         kv_fit,
-        lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp}",
+        lambda at: f"{spelled(kv_heads(at))} key/value heads, tp {at.layout.tp:,}",
         MEGATRON,
     ),
     Rule(
@@ -75,7 +76,7 @@ RULES: tuple[Rule, ...] = (
         "PyTorch: tp must divide the key/value heads",
         "tp",
         lambda at: all_divide(kv_heads(at), at.layout.tp),
-        lambda at: f"{spelled(kv_heads(at))} key/value heads / {at.layout.tp}",
+        lambda at: f"{spelled(kv_heads(at))} key/value heads / {at.layout.tp:,}",
         (*TORCH, "hf_trainer"),
     ),
     Rule(
@@ -84,7 +85,7 @@ RULES: tuple[Rule, ...] = (
         "tp must divide every dense feed-forward width, and heads, groups and channels of recurrent parts",
         "tp",
         lambda at: all_divide(widths(at), at.layout.tp),
-        lambda at: f"{by_kind(widths_by_kind(at))} / {at.layout.tp}",
+        lambda at: f"{by_kind(widths_by_kind(at))} / {at.layout.tp:,}",
     ),
     Rule(
         "LAY007",
@@ -92,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         "with cp > 1, 2 x cp must divide the sequence (balanced causal halves)",
         "cp",
         lambda at: (at.layout.cp == 1) | (at.job.sequence_length % (2 * at.layout.cp) == 0),
-        lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.cp})",
+        lambda at: f"{at.job.sequence_length:,} tokens / (2 x {at.layout.cp:,})",
     ),
     Rule(
         "LAY008",
@@ -100,7 +101,7 @@ RULES: tuple[Rule, ...] = (
         "with sp, tp x cp must divide the sequence",
         "tp",
         lambda at: (at.layout.sliced == 1) | (at.job.sequence_length % (at.layout.tp * at.layout.cp) == 0),
-        lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.tp} x {at.layout.cp})",
+        lambda at: f"{at.job.sequence_length:,} tokens / ({at.layout.tp:,} x {at.layout.cp:,})",
     ),
     Rule(
         "LAY009",
@@ -108,7 +109,7 @@ RULES: tuple[Rule, ...] = (
         "Megatron-Core: pp x vpp must divide the layers, or --split gives the layers of each stage",
         "pp",
         lambda at: bool(at.layout.split) | (at.model.layers % (at.layout.pp * at.layout.vpp) == 0),
-        lambda at: f"{at.model.layers} layers / ({at.layout.pp} x {at.layout.vpp})",
+        lambda at: f"{at.model.layers} layers / ({at.layout.pp:,} x {at.layout.vpp:,})",
         MEGATRON,
     ),
     Rule(
@@ -117,7 +118,7 @@ RULES: tuple[Rule, ...] = (
         "every one of pp x vpp chunks holds a layer",
         "pp",
         lambda at: bool(at.layout.split) | no_empty_chunk(at),
-        lambda at: f"{at.model.layers} layers over {at.layout.pp} x {at.layout.vpp} chunks",
+        lambda at: f"{at.model.layers} layers over {at.layout.pp:,} x {at.layout.vpp:,} chunks",
         (*TORCH, *DEEPSPEED, "nanotron"),
     ),
     Rule(
@@ -127,7 +128,7 @@ RULES: tuple[Rule, ...] = (
         "split",
         split_fits,
         lambda at: (
-            f"{len(at.layout.split)} numbers, sum {sum(at.layout.split)}; pp {at.layout.pp}, {at.model.layers} layers"
+            f"{len(at.layout.split)} numbers, sum {sum(at.layout.split)}; pp {at.layout.pp:,}, {at.model.layers} layers"
         ),
     ),
     Rule(
@@ -136,7 +137,7 @@ RULES: tuple[Rule, ...] = (
         "interleaved, looped_bfs and interleaved_zb: vpp > 1 and pp > 1; zbv and dualpipe_v: vpp 2; others: vpp 1",
         "vpp",
         lambda at: at.schedule.fits(at.layout.pp, at.layout.vpp) == 1,
-        lambda at: f"{at.layout.schedule}, vpp {at.layout.vpp}, pp {at.layout.pp}",
+        lambda at: f"{at.layout.schedule}, vpp {at.layout.vpp:,}, pp {at.layout.pp:,}",
     ),
     Rule(
         "LAY013",
@@ -144,7 +145,7 @@ RULES: tuple[Rule, ...] = (
         "Megatron-Core: with vpp > 1, pp must divide the number of micro-batches",
         "global_batch",
         lambda at: (at.layout.vpp == 1) | ((at.micro_batches % at.layout.pp == 0) & (at.micro_batches >= at.layout.pp)),
-        lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp}",
+        lambda at: f"{at.micro_batches:.6g} micro-batches / pp {at.layout.pp:,}",
         MEGATRON,
     ),
     Rule(
@@ -153,7 +154,7 @@ RULES: tuple[Rule, ...] = (
         "torch: with vpp > 1, rounds = max(1, M // pp) must divide the number of micro-batches M",
         "global_batch",
         rounds,
-        lambda at: f"{at.micro_batches:.6g} micro-batches, pp {at.layout.pp}",
+        lambda at: f"{at.micro_batches:.6g} micro-batches, pp {at.layout.pp:,}",
         TORCH,
     ),
     Rule(
@@ -162,7 +163,7 @@ RULES: tuple[Rule, ...] = (
         "torch: 1F1B needs a micro-batch for every stage",
         "global_batch",
         lambda at: (at.layout.schedule != "1f1b") | (at.micro_batches >= at.layout.pp),
-        lambda at: f"{at.micro_batches:.6g} micro-batches, {at.layout.pp} stages",
+        lambda at: f"{at.micro_batches:.6g} micro-batches, {at.layout.pp:,} stages",
         TORCH,
     ),
     Rule(
@@ -171,7 +172,7 @@ RULES: tuple[Rule, ...] = (
         "ep must divide the experts, and is 1 in a model without experts",
         "ep",
         lambda at: ((experts(at) == 0) & (at.layout.ep == 1)) | ((experts(at) > 0) & (experts(at) % at.layout.ep == 0)),
-        lambda at: f"{experts(at)} experts / {at.layout.ep}",
+        lambda at: f"{experts(at)} experts / {at.layout.ep:,}",
     ),
     Rule(
         "LAY017",
@@ -181,7 +182,7 @@ RULES: tuple[Rule, ...] = (
         lambda at: (
             ((experts(at) == 0) & (at.layout.etp == 1)) | ((experts(at) > 0) & (expert_width(at) % at.layout.etp == 0))
         ),
-        lambda at: f"expert width {expert_width(at):,} / {at.layout.etp}",
+        lambda at: f"expert width {expert_width(at):,} / {at.layout.etp:,}",
     ),
     Rule(
         "LAY018",
@@ -189,7 +190,7 @@ RULES: tuple[Rule, ...] = (
         "Megatron-Core: with experts, tp > 1 needs sequence parallelism",
         "sp",
         lambda at: (experts(at) == 0) | (at.layout.tp == 1) | (at.layout.sliced == at.layout.tp),
-        lambda at: f"tp {at.layout.tp}, sp off",
+        lambda at: f"tp {at.layout.tp:,}, sp off",
         MEGATRON,
     ),
     Rule(
@@ -198,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         "recompute_layers is at most the layers of a stage, and above 0 with --recompute full alone",
         "recompute_layers",
         recompute_fits,
-        lambda at: f"{at.layout.recompute_layers} of {longest_stage(at)}, recompute {at.layout.recompute}",
+        lambda at: f"{at.layout.recompute_layers:,} of {longest_stage(at)}, recompute {at.layout.recompute}",
     ),
     Rule(
         "LAY020",
@@ -207,7 +208,7 @@ RULES: tuple[Rule, ...] = (
         " recurrent layers whatever the kind of context parallelism",
         "cp",
         lambda at: (at.layout.cp == 1) | heads_swap(at),
-        lambda at: f"{spelled(dealt_heads(at))} heads / ({at.layout.tp} x {at.layout.cp})",
+        lambda at: f"{spelled(dealt_heads(at))} heads / ({at.layout.tp:,} x {at.layout.cp:,})",
     ),
     Rule(
         "LAY021",
@@ -215,7 +216,7 @@ RULES: tuple[Rule, ...] = (
         "Megatron-Core: --tp-comm-overlap needs sequence parallelism",
         "overlap_tp",
         lambda at: (at.layout.overlap_tp == 0) | (at.layout.tp == 1) | (at.layout.sliced == at.layout.tp),
-        lambda at: f"tp {at.layout.tp}, sp off",
+        lambda at: f"tp {at.layout.tp:,}, sp off",
         MEGATRON,
     ),
     Rule(
@@ -233,7 +234,7 @@ RULES: tuple[Rule, ...] = (
         "interleaved, looped_bfs, interleaved_zb, zb_h1: M >= pp; zb_h2, zbv: M >= 2 pp - 1; dualpipe_v: M >= 2 pp",
         "global_batch",
         lambda at: at.micro_batches >= at.schedule.least(at.layout.pp),
-        lambda at: f"{at.layout.schedule}: {at.micro_batches:.6g} micro-batches, pp {at.layout.pp}",
+        lambda at: f"{at.layout.schedule}: {at.micro_batches:.6g} micro-batches, pp {at.layout.pp:,}",
     ),
     Rule(
         "LAY024",
@@ -249,7 +250,7 @@ RULES: tuple[Rule, ...] = (
         "dp_replicate must divide the ranks that hold the same experts, edp, where that is the larger",
         "dp_replicate",
         lambda at: (experts(at) == 0) | (at.layout.edp <= at.layout.dp_replicate) | whole_expert_shards(at),
-        lambda at: f"edp {at.layout.edp:.6g} / dp_replicate {at.layout.dp_replicate}",
+        lambda at: f"edp {at.layout.edp:.6g} / dp_replicate {at.layout.dp_replicate:,}",
     ),
     *ENGINE_RULES,
     *HOLDING_RULES,
@@ -260,7 +261,7 @@ RULES: tuple[Rule, ...] = (
         "global_batch must be a multiple of dp x micro_batch",
         "global_batch",
         lambda at: at.job.global_batch % (at.layout.dp * at.layout.micro_batch) == 0,
-        lambda at: f"{at.job.global_batch:,} / ({at.layout.dp} x {at.layout.micro_batch}) = {at.micro_batches:.6g}",
+        lambda at: f"{at.job.global_batch:,} / ({at.layout.dp:,} x {at.layout.micro_batch:,}) = {at.micro_batches:.6g}",
     ),
     Rule(
         "BAT002",
@@ -277,8 +278,8 @@ RULES: tuple[Rule, ...] = (
         "micro_batch",
         shares_ramp,
         lambda at: (
-            f"{spelled(list(at.job.batch_rampup[:2]))} / ({at.layout.dp} x {at.layout.micro_batch}"
-            f"{f' x {at.layout.pp}' if at.layout.vpp > 1 else ''})"
+            f"{spelled(list(at.job.batch_rampup[:2]))} / ({at.layout.dp:,} x {at.layout.micro_batch:,}"
+            f"{f' x {at.layout.pp:,}' if at.layout.vpp > 1 else ''})"
         ),
     ),
     Rule(

@@ -10,6 +10,7 @@ from ..cluster.accelerator import Cluster
 from ..errors import InputError
 from ..job import AUTO, Job
 from ..layout.axes import Layout
+from .space import MOST_CONTEXT
 
 Way: TypeAlias = tuple[tuple["Change", ...], Bill]
 
@@ -65,6 +66,10 @@ def changes(bill: Bill) -> Iterator[Change]:
         yield Change("cut matrices further", f"--tp {tp}", freely(tp=tp), {}, kind="degrees")
     for pp in _doubled(at.pp, min(bill.cluster.ranks, bill.model.layers)):
         yield Change("more pipeline stages", f"--pp {pp}", freely(pp=pp, schedule=AUTO), {}, kind="degrees")
+    for cp in _doubled(at.cp, min(bill.cluster.ranks, MOST_CONTEXT, job.sequence_length // 256)):
+        yield Change("cut sequences", f"--cp {cp}", freely(cp=cp), {}, kind="degrees")
+    for ep in _doubled(at.ep, min(bill.cluster.ranks, bill.model.experts)):
+        yield Change("fewer experts a card", f"--ep {ep}", freely(ep=ep), {}, kind="experts")
     yield from _other_split(bill)
     if at.offload_optimizer < 1:
         fields = {"offload_optimizer": 1.0}

@@ -8,6 +8,7 @@ from ..layout.degrees import divisors
 from .advice import MOST, Advice, Change, advice_of, changed, freely
 
 MOST_CHUNKS = 16  # of a rank that are tried
+FURTHER = 8  # times the expert-parallel ranks that are tried
 LEAST = 0.002  # share of the step that a change has to save
 
 
@@ -24,9 +25,12 @@ def _of_degrees(bill: Bill) -> Iterator[Change]:
             yield Change("another micro-batch", f"--mbs {mbs}", {"micro_batch": mbs}, {}, kind="micro_batch")
     for name, most in (("tp", bill.cluster.inside.size), ("pp", bill.model.layers), ("cp", cards)):
         for value in (2 * getattr(at, name), getattr(at, name) // 2):
-            if 1 <= value <= min(most, cards) and (name != "cp" or value < at.cp):
+            if 1 <= value <= min(most, cards):
                 fields = freely(**{name: value}, **({"schedule": AUTO} if name == "pp" else {}))
                 yield Change(f"another {name}", f"--{name} {value}", fields, {}, kind="degrees")
+    for ep in divisors(bill.model.experts, cards) if bill.model.experts else ():
+        if ep != at.ep and at.ep <= 2 * ep <= 2 * FURTHER * at.ep:
+            yield Change("another ep", f"--ep {ep}", freely(ep=ep), {}, kind="experts")
     if at.pp > 1:
         for vpp in divisors(bill.model.layers // at.pp, MOST_CHUNKS):
             fields = freely(vpp=vpp, schedule=AUTO)

@@ -1,7 +1,8 @@
-"""Several searches for one answer: the fewest accelerators, the cheapest or fastest cluster, the longest sequence."""
+"""Several searches for one answer: the fewest accelerators, the cheapest or fastest cluster, the longest sequence, the
+largest model."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..bill import Bill
@@ -10,6 +11,8 @@ from ..engines.engine import Engine
 from ..errors import Fault, InputError
 from ..job import Job
 from ..model.model import Model
+from ..model.scaled import MOST_LAYERS, with_layers
+from ..undivided import parameters
 from ..whole_run import HOUR
 from .plan import Plan, Progress, plan
 from .space import Width
@@ -19,11 +22,32 @@ LONGEST = 2**24
 
 
 @dataclass(frozen=True)
+class How:
+    """What the searches have in common: the engine, how wide, how many layouts are kept, and what narrows them."""
+
+    engine: Engine | str = "megatron"
+    width: Width = "wide"
+    best: int = 20
+    narrowed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def plan(self, model: Model, job: Job, cluster: Cluster) -> Plan:
+        """One of the searches."""
+        return plan(
+            model, job, cluster, self.engine,
+            width=self.width, best=self.best, progress=self.progress, **dict(self.narrowed),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Tried:
     """One search, and its best layout."""
 
     name: str  # of the cluster
     ranks: int
+    model: str
+    layers: int
+    parameters: int
     sequence_length: int
     verdict: str  # fits, does_not_fit, impossible, or empty: no legal layout
     legal: int
@@ -37,49 +61,39 @@ class Several:
 
     tried: tuple[Tried, ...]
     plan: Plan
+    proved: bool = True  # none of them was stopped
 
 
-def fewest(
-    model: Model,
-    job: Job,
-    clusters: Iterable[Cluster],
-    engine: Engine | str = "megatron",
-    *,
-    width: Width = "wide",
-    best: int = 20,
-    progress: Progress | None = None,
-    **narrowed: tuple[Any, ...],
-) -> Several:
+def _several(plans: list[Plan], chosen: Plan) -> Several:
+    return Several(tuple(map(tried_of, plans)), chosen, all(each.search.proved for each in plans))
+
+
+def _first(plans: Iterable[Plan]) -> Several:
+    """Search until one fits, or is stopped. Raises ValueError where there is nothing to search."""
+    made: list[Plan] = []
+    for found in plans:
+        made.append(found)
+        if found.best or not found.search.proved:
+            break
+    if not made:
+        raise ValueError("nothing to search")
+    return _several(made, made[-1])
+
+
+def fewest(model: Model, job: Job, clusters: Iterable[Cluster], how: How) -> Several:
     """Search one cluster after another, smallest first; stop at the first with a layout that fits.
 
     Raises ValueError without clusters.
     """
-    tried: list[Tried] = []
-    found: Plan | None = None
     every = sorted(clusters, key=lambda each: each.ranks)
     least = max((one.ranks or 1 for one in job.beside), default=1)  # a copy beside is cut over so many
-    for cluster in [each for each in every if each.ranks >= least] or every:
-        found = plan(model, job, cluster, engine, width=width, best=best, progress=progress, **narrowed)
-        tried.append(tried_of(found))
-        if found.best or not found.search.proved:
-            break
-    if found is None:
-        raise ValueError("no clusters to search")
-    return Several(tuple(tried), found)
+    kept = [each for each in every if each.ranks >= least] or every
+    return _first(how.plan(model, job, cluster) for cluster in kept)
 
 
 def best_of(
-    model: Model,
-    job: Job,
-    clusters: Iterable[Cluster],
-    engine: Engine | str = "megatron",
-    *,
-    by: Literal["tokens", "money"],
-    width: Width = "wide",
-    best: int = 20,
-    progress: Progress | None = None,
-    **narrowed: tuple[Any, ...],
-) -> Several:
+    model: Model, job: Job, clusters: Iterable[Cluster], how: How, *, by: Literal["tokens", "money"]
+) -> Several:  # fmt: skip
     """Search every cluster: the one that trains most tokens a second, or most of them for its price.
 
     Raises InputError (PLN010) for a cluster without a price, ValueError without clusters.
@@ -89,7 +103,7 @@ def best_of(
         unpriced(every)
     plans: list[Plan] = []
     for cluster in every:
-        plans.append(plan(model, job, cluster, engine, width=width, best=best, progress=progress, **narrowed))
+        plans.append(how.plan(model, job, cluster))
         if not plans[-1].search.proved:
             break
     if not plans:
@@ -97,7 +111,7 @@ def best_of(
     tried = tuple(map(tried_of, plans))
     fitting = [place for place, each in enumerate(tried) if each.tokens_per_second]
     chosen = min(fitting, key=lambda place: _cost(tried[place], by), default=len(plans) - 1)
-    return Several(tried, plans[chosen])
+    return _several(plans, plans[chosen])
 
 
 def unpriced(clusters: Iterable[Cluster]) -> None:
@@ -118,41 +132,55 @@ def _cost(each: Tried, by: str) -> float:
     return each.dollars_per_million_tokens
 
 
-def longest(
-    model: Model,
-    job: Job,
-    cluster: Cluster,
-    engine: Engine | str = "megatron",
-    *,
-    width: Width = "wide",
-    best: int = 20,
-    progress: Progress | None = None,
-    **narrowed: tuple[Any, ...],
-) -> Several:
-    """The longest sequence, a multiple of 1,024 tokens, that some layout holds for sure; the batch stays.
+def longest(model: Model, job: Job, cluster: Cluster, how: How) -> Several:
+    """The longest sequence, a multiple of 1,024 tokens, that some layout holds for sure; the batch stays."""
+    return _bisected(
+        lambda length: how.plan(model, replace(job, sequence_length=length), cluster), STEP, STEP, LONGEST
+    )  # fmt: skip
 
-    Doubled until nothing fits, then halved in between: what fits at one length fits at every shorter one.
-    """
-    tried: list[Tried] = []
 
-    def at(length: int) -> Plan:
-        asked = replace(job, sequence_length=length)
-        found = plan(model, asked, cluster, engine, width=width, best=best, progress=progress, **narrowed)
-        tried.append(tried_of(found))
-        return found
+def deepest(model: Model, job: Job, cluster: Cluster, how: How) -> Several:
+    """The most layers of a model's own widths that some layout holds for sure; fewer than it has where it does not
+    fit itself."""
+    return _bisected(
+        lambda layers: how.plan(with_layers(model, layers), job, cluster),
+        min(model.layers, MOST_LAYERS),
+        1,
+        MOST_LAYERS,
+    )
 
-    fits: Plan | None = None
-    low, high = 0, STEP
-    while high <= LONGEST:
-        found = at(high)
-        if not found.best or not found.search.proved:
+
+def _bisected(at: Callable[[int], Plan], first: int, step: int, most: int) -> Several:
+    """The largest number with a layout that fits: doubled from `first` until nothing fits, then halved in between, in
+    multiples of `step`. The next multiple is tried, and does not fit; `most` has none."""
+    plans: list[Plan] = []
+
+    def fits(number: int) -> bool:
+        plans.append(at(number))
+        return bool(plans[-1].best)
+
+    best: Plan | None = None
+    low, high = 0, first
+    while fits(high) and plans[-1].search.proved:
+        best, low, high = plans[-1], high, min(2 * high, most)
+        if low == most:
             break
-        fits, low, high = found, high, 2 * high
-    while fits and STEP < high - low <= LONGEST // 2 and found.search.proved:
-        middle = (low + high) // (2 * STEP) * STEP
-        found = at(middle)
-        fits, low, high = (found, middle, high) if found.best else (fits, low, middle)
-    return Several(tuple(tried), fits or found)
+    while high - low > step and plans[-1].search.proved:
+        middle = (low + high) // (2 * step) * step
+        if fits(middle):
+            best, low = plans[-1], middle
+        else:
+            high = middle
+    return _several(plans, best or plans[-1])
+
+
+def largest(models: Iterable[Model], job: Job, cluster: Cluster, how: How) -> Several:
+    """The model with most parameters that some layout holds for sure: the largest is tried first.
+
+    Raises ValueError without models.
+    """
+    every = sorted(models, key=lambda model: -parameters(model).total)
+    return _first(how.plan(model, job, cluster) for model in every)
 
 
 def tried_of(found: Plan) -> Tried:
@@ -161,6 +189,9 @@ def tried_of(found: Plan) -> Tried:
     return Tried(
         name=found.cluster.name,
         ranks=found.cluster.ranks,
+        model=found.model.name,
+        layers=found.model.layers,
+        parameters=parameters(found.model).total,
         sequence_length=int(found.job.sequence_length),
         verdict=verdict_of(found),
         legal=found.search.legal,

@@ -167,9 +167,9 @@ def _whole(of: Bill) -> Record:
     return {"run": run_of(of), "goodput": goodput_of(of), "measured": reached_of(of)}
 
 
-def table(bills: Iterable[Bill]) -> Record:
-    """Several bills of one job: a scaling table."""
-    return head("bills") | {"rows": [record(bill) for bill in bills]}
+def table(bills: Iterable[Bill], advised: Bill | None = None, advice: Sequence[Advice] = ()) -> Record:
+    """Several bills of one job: a scaling table; advice stands in the row that it is of."""
+    return head("bills") | {"rows": [record(bill, advice if bill is advised else ()) for bill in bills]}
 
 
 STORAGE = ("storage_bandwidth", "write_seconds", "read_seconds", "needed_bandwidth", "accelerator_bytes")

@@ -237,7 +237,8 @@ def plan_schema() -> Schema:
     counts = ("space", "illegal", "duplicates", "legal", "pruned", "counted", "did_not_fit")
     measured = {"seconds": NUMBER, "layouts_per_second": NUMBER, "proved": YES_NO, "gap": MAYBE}
     point = {"peak_bytes": NUMBER, "seconds": NUMBER, "fits": YES_NO, "layout": layout}
-    tried: Schema = {"name": TEXT, "ranks": WHOLE, "sequence_length": WHOLE, "verdict": TEXT, "legal": WHOLE}
+    tried: Schema = dict.fromkeys(("name", "model", "verdict"), TEXT)
+    tried |= dict.fromkeys(("ranks", "layers", "parameters", "sequence_length", "legal"), WHOLE)
     tried |= {"tokens_per_second": MAYBE, "dollars_per_million_tokens": MAYBE}
     gains = dict.fromkeys(("times", "seconds", "tokens_per_second", "gain"), NUMBER)
     worth = {"resource": TEXT, **gains, "layout": layout}
@@ -256,7 +257,7 @@ def plan_schema() -> Schema:
         "cluster": whole,
         "engine": TEXT,
         "space": {"type": "object", "description": "its width, and the values of every field"},
-        "objective": {"enum": ["time", "accelerators", "money", "tokens", "sequence"]},
+        "objective": {"enum": ["time", "accelerators", "money", "tokens", "sequence", "model"]},
         "best": list_of(ranked),
         "frontier": list_of(record_of(point)),
         "baselines": list_of(record_of({"name": TEXT, "layout": layout, "bill": bill})),

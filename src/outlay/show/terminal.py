@@ -176,17 +176,14 @@ def assumed_lines(assumptions: Sequence[str], style: Style) -> list[str]:
     return block("ASSUMED", "; ".join(quiet), style) if quiet else []
 
 
-def scaling_lines(bills: Sequence[Bill], style: Style) -> list[str]:
-    """One job on several clusters: a row each, those that break a rule marked."""
+def scaling_lines(
+    bills: Sequence[Bill], style: Style, advised: Bill | None = None, advice: Sequence[Advice] = ()
+) -> list[str]:
+    """One job on several clusters: a row each, those that break a rule marked; and where advice was sought, that of
+    one of them."""
     first = bills[0]
-    good = [bill for bill in bills if says_yes(bill)]
-    text = (
-        f"{len(good)} of {len(bills)} clusters hold it; the smallest is {good[0].cluster.name}"
-        if good
-        else "on none of them"
-    )
-    lines = block("FITS" if good else "DOES NOT FIT", text, style, f"1;{colour_of(good[0] if good else first)}")
-    lines += [*block("MODEL", model_text(first), style), *_same_job(bills, style), ""]
+    good = sorted(filter(says_yes, bills), key=lambda bill: bill.cluster.ranks)
+    lines = [*_scaled_verdict(bills, style), *block("MODEL", model_text(first), style), *_same_job(bills, style), ""]
     heads = ("on", "verdict", "peak GiB", "step", "MFU", "tokens/s", "a card", "idle", "scaling", "dp")
     base = good[0].step.tokens_per_second_per_device if good else None
     lines += table(heads, [_scaling_row(bill, base) for bill in bills], style, "ll")
@@ -196,12 +193,29 @@ def scaling_lines(bills: Sequence[Bill], style: Style) -> list[str]:
         lines += wrapped(f"{bill.cluster.name}: {codes}", style, 2, 6)
     smallest = good[0].cluster.name if good else ""
     about = f"scaling: tokens/s a card over those of {smallest}" if good else "scaling: no cluster holds the job"
+    lines += [*wrapped(about, style, 2, 2), ""]
+    if advised:
+        lines += block("ADVICE", f"--advise: of {advised.cluster.name}", style)
+        lines += [*next_line(advised, advice, style), *([] if advice else unadvised_line(advised, style))]
     return [
         *lines,
-        *wrapped(about, style, 2, 2),
-        "",
         *closing_lines(common(bills), style, "one cluster prints its whole bill   |   --json"),
     ]
+
+
+def _scaled_verdict(bills: Sequence[Bill], style: Style) -> list[str]:
+    """How many clusters hold the job: for sure, and only just."""
+    good = sorted(filter(says_yes, bills), key=lambda bill: bill.cluster.ranks)
+    if not good:
+        return block("DOES NOT FIT", "on none of them", style, f"1;{colour_of(bills[0])}")
+    sure = [bill for bill in good if bill.memory.verdict == "fits"]
+    tight = [bill.cluster.name for bill in good if bill.memory.verdict == "tight"]
+    just = f"; inside the band, so perhaps: {', '.join(tight)}" if tight else ""
+    if not sure:
+        text = f"none of {counted(len(bills), 'cluster')} holds it for sure{just}"
+        return block("TIGHT", text, style, f"1;{colour_of(good[0])}")
+    hold = f"{len(sure)} of {counted(len(bills), 'cluster')} {'holds' if len(sure) == 1 else 'hold'} it"
+    return block("FITS", f"{hold}; the smallest is {sure[0].cluster.name}{just}", style, f"1;{colour_of(sure[0])}")
 
 
 def common(bills: Sequence[Bill]) -> Bill:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Fault, InputError, quoted
+from .workers import ONE_CORE
 
 PATIENCE = 5.0  # s, for a first answer of a cluster
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-WORKER = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 FIX = (
     "--address HOST:PORT of `ray start --head`, with RAY_AUTH_MODE=token where it asks for one; --workers ray without"
     " --address; or --workers 2 without Ray"
@@ -32,7 +32,7 @@ def cluster_of(address: str | None) -> Iterator[Any]:
         raise InputError(Fault("SWP010", "Ray is not installed", rule, "no module ray", fix)) from None
     if address:
         _reach(address)
-    environment: dict[str, Any] = {"env_vars": WORKER}
+    environment: dict[str, Any] = {"env_vars": dict(ONE_CORE)}
     if address:  # other machines are sent this package; NumPy and Polars they have
         environment["py_modules"] = [str(Path(__file__).parents[1])]
     try:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from outlay import __version__
 
@@ -20,7 +20,8 @@ from ...job import Job
 from ...layout.axes import Layout
 from ...model.catalogue import find
 from ...search.narrow import NAMES
-from ...search.sweep.study import SITE, Axis, Study, order
+from ...search.space import Width
+from ...search.sweep.study import BEST, SITE, Axis, Study, order
 from ..flags import field_names
 from ..narrowing import read_narrowing
 from ..values import Faults, number, read_fields
@@ -28,7 +29,7 @@ from .limits import read_limits
 
 RULE = "a study is a TOML file: a table [study] of flags without their dashes, and perhaps [limits]"
 FIX = 'kind = "count", model = [..], on = [..], and what else is to vary'
-KINDS, WIDTHS = ("count", "plan"), ("lean", "middle", "wide")
+KINDS, WIDTHS = ("count", "plan"), get_args(Width)
 MOST_QUESTIONS, MOST_PRICE = 100_000_000, 1e6
 NEEDED = {"model": 'model = ["llama-3.1-8b"]', "on": 'on = ["64xh100-sxm"]'}
 
@@ -117,7 +118,7 @@ def _unknown(key: str, known: Any, where: str, rule: str) -> Fault:
 def spellings(kind: str) -> dict[str, str]:
     """Every key of a study, and the field that it is."""
     known = {name: name for name in (*SITE, "price") if name != "space" or kind == "plan"}
-    layout = NAMES if kind == "plan" else tuple(each.name for each in fields(Layout))
+    layout = (*NAMES, "split") if kind == "plan" else tuple(each.name for each in fields(Layout))
     for name in (*(each.name for each in fields(Job)), *layout):
         known |= {flag[2:].replace("-", "_"): name for flag in field_names(name)}
     return known
@@ -168,7 +169,9 @@ def _values(kind: str, name: str, key: str, value: Any, where: str, faults: Faul
     """What one value of a list means: several where it names several clusters, none where it cannot be used."""
     text, own = text_of(value), Faults()
     found: list[tuple[str, Any]] = []
-    if name == "on":
+    if name == "split" and (kind == "plan" or text.strip().lower() == BEST):
+        found = [(BEST, own.attempt(_best_split, text))]
+    elif name == "on":
         made = own.attempt(clusters, text) or ()
         found = [(text if len(made) == 1 else each.name, each) for each in made]
     elif name in READERS:
@@ -186,6 +189,15 @@ def _values(kind: str, name: str, key: str, value: Any, where: str, faults: Faul
 def _placed(fault: Fault, where: str) -> Fault:
     """A fault that says where the value stands."""
     return fault if where in fault.got else replace(fault, got=f"{fault.got}   ({where})")
+
+
+def _best_split(text: str) -> str:
+    """The split of a plan. Raises InputError for one with numbers, which only one layout can have."""
+    if text.strip().lower() == BEST:
+        return BEST
+    rule = "the layouts of a plan have the engine's own split, or the best one of each"
+    fix = 'split = "best", or kind = "count" for a split with numbers'
+    raise InputError(Fault("SWP003", f"split cannot be {quoted(text)}", rule, quoted(text), fix))
 
 
 def _engine(text: str) -> str:

@@ -76,6 +76,17 @@ def best_split(
     return Split(sizes_of(own), how, own, own) if _better(own, found) else Split(sizes, how, found, own)
 
 
+def best_count(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine | str) -> Bill:
+    """The bill with the best split, which it says among its assumptions. Raises InputError as `best_split` does."""
+    found = best_split(model, job, cluster, layout, engine)
+    if found is None:
+        bill = count(model, job, cluster, layout, engine)
+        said = ("one stage: there is nothing to split (--split)",) if bill.layout.pp == 1 else ()
+    else:
+        bill, said = found.bill, (found.said,)
+    return replace(bill, assumptions=(*said, *bill.assumptions))
+
+
 def _better(own: Bill, found: Bill) -> bool:
     """Whether an engine's own cut, which needs no setting, is as good as another split."""
     if own.memory.verdict != "fits" or found.memory.verdict != "fits":

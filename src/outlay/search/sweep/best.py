@@ -12,10 +12,15 @@ from ...layout.complete import flag
 from ...model.model import Model
 from ..blocks import Grid
 from ..narrow import NAMES, Span, narrow, unsearchable
-from ..plan import asked, sweep
+from ..plan import asked, plan, sweep
 from ..rows import legal_rows
 from ..space import DEGREES, Space, declare
-from .rows import Columns, row_of
+from ..split.best import takes_split
+from ..split.plan import resplit
+from .rows import Columns, row_of, split_column
+from .study import BEST
+
+TRIED = 20  # layouts of a plan that are given their best split, as `outlay plan` does
 
 
 def plan_row(
@@ -30,6 +35,8 @@ def plan_row(
     space = narrow(space, **_narrowed(picked, space))
     if faults := unsearchable(space):
         raise InputError(*faults)
+    if picked.get("split") == BEST:
+        return _split_row(model, case.job, cluster, engine, picked), case.job
     grid = Grid(case, space, legal_rows(case, space))
     found = sweep(grid, 1)
     if not found.whole:
@@ -43,7 +50,23 @@ def plan_row(
     return searched | row_of(count(model, case.job, cluster, layout, case.engine)), case.job
 
 
-def _narrowed(picked: Mapping[str, Any], space: Space) -> dict[str, tuple[Any, ...]]:
+def _split_row(model: Model, job: Job, cluster: Cluster, engine: Engine, picked: Mapping[str, Any]) -> Columns:
+    """The same of the best layouts, each with its best split."""
+    takes_split(engine)
+    width = picked.get("space", "wide")
+    narrowed = _narrowed(picked, declare(model, job, cluster, engine, width))
+    first = plan(model, job, cluster, engine, width=width, best=TRIED, **narrowed)
+    if not first.search.proved:
+        raise KeyboardInterrupt
+    found, search = resplit(first, TRIED), first.search
+    searched: Columns = {"legal": float(search.legal), "fitting": float(search.counted - search.did_not_fit)}
+    kept = found.best[0] if found.best else found.smallest
+    if kept is None:
+        return searched | {"verdict": None, "broken": found.emptied.code if found.emptied else "LAY012"}
+    return searched | row_of(kept.bill) | split_column(kept.bill)
+
+
+def _narrowed(picked: Mapping[str, Any], space: Space) -> dict[str, Any]:
     """The values that each field keeps, ranges as the declared values inside them."""
     found = {}
     for name in NAMES:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...bill import case_of, count
+from ...bill import Bill, case_of, count
 from ...cluster.accelerator import Cluster
 from ...engines.engine import Engine
 from ...engines.profiled import profiled
@@ -15,10 +15,23 @@ from ...errors import InputError
 from ...job import Job
 from ...layout.axes import Layout
 from ...model.model import Model
+from ..split.best import best_count
 from .best import plan_row
 from .count import count_layouts
-from .rows import SEARCHED_BY, Columns, job_columns, joined_rows, limited, plainly, priced, row_of, schema, taken
-from .study import ALONE, JOB, Run, Study
+from .rows import (
+    SEARCHED_BY,
+    Columns,
+    job_columns,
+    joined_rows,
+    limited,
+    plainly,
+    priced,
+    row_of,
+    schema,
+    split_column,
+    taken,
+)
+from .study import ALONE, BEST, JOB, Run, Study
 
 LAYOUT = (*(field.name for field in fields(Layout)), "hybrid")
 
@@ -35,8 +48,14 @@ class Context:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """Fields of a layout that do not vary in it."""
-        return {name: value for name, value in self.picked.items() if name in LAYOUT}
+        """Fields of a layout that do not vary in it, but for a split that is sought."""
+        given = {name: value for name, value in self.picked.items() if name in LAYOUT}
+        return {name: value for name, value in given.items() if (name, value) != ("split", BEST)}
+
+    def bill(self, given: Mapping[str, Any]) -> Bill:
+        """The bill of one of its layouts, with the best split of each where that is asked for."""
+        how = best_count if self.picked.get("split") == BEST else count
+        return how(self.model, self.job, self.cluster, Layout(**self.fixed, **given), self.engine)
 
     @property
     def price(self) -> float:
@@ -110,8 +129,9 @@ def _bills(study: Study, at: Context, places: list[Any], texts: Mapping[str, str
     rows = []
     for given, row in _given(study, places):
         try:
-            bill = count(at.model, at.job, at.cluster, Layout(**at.fixed, **given), at.engine)
+            bill = at.bill(given)
             row |= job_columns(bill.job, texts) | row_of(bill)
+            row |= split_column(bill) if at.picked.get("split") == BEST else {}
         except InputError as error:
             row |= {"verdict": None, "broken": _codes(error)}
         rows.append(row)

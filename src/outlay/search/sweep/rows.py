@@ -79,7 +79,8 @@ def schema(study: Study) -> dict[str, Type]:
     given = [name for name in names if name in (*hints_of(Layout), "hybrid")]
     if study.kind == "plan":
         told: dict[str, Type] = {SEARCHED_BY + name: "text" for name in given}
-        return site | told | {name: type_of(name) for name in (*job, *CUT)} | SEARCHED | ANSWER
+        cut = (*CUT, *(["split"] if "split" in given else []))
+        return site | told | {name: type_of(name) for name in (*job, *cut)} | SEARCHED | ANSWER
     return site | {name: type_of(name) for name in (*job, *CUT, *given)} | ANSWER
 
 
@@ -116,6 +117,11 @@ def row_of(bill: Bill) -> Columns:
         "days": run.seconds / DAY if run else np.nan,
         "accelerator_hours": run.accelerator_hours if run else np.nan,
     }
+
+
+def split_column(bill: Bill) -> Columns:
+    """The split that was sought for a layout; nothing where the engine's own cut is as good."""
+    return {"split": ",".join(map(str, bill.layout.split or ())) or None}
 
 
 def joined_rows(rows: list[Columns], types: Mapping[str, Type]) -> Columns:

@@ -20,6 +20,7 @@ SITE = ("model", "on", "engine", "profile", "space")  # what is trained, where, 
 JOB = tuple(field.name for field in fields(Job))
 ALONE = (*NOT_VARIED, "accumulate_whole", "split")  # fields of a layout that a grid does not vary
 GRID = tuple(field.name for field in fields(Layout) if field.name not in ALONE)
+BEST = "best"  # of a split: the one that is sought for each layout
 ONE_BY_ONE = ("split", "batch_rampup")  # that no grid counts: each layout has a bill of its own
 
 MOST_LAYOUTS, MOST_CONTEXTS = 50_000, 256  # of a part that counts layouts together

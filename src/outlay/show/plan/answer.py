@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...model.model import Model
 from ...search.plan import Plan, Ranked
 from ...search.retimed import Simulation
-from ...search.several import STEP, Tried
+from ...search.several import Several, Tried
 from ...search.why import Reason
 from ...search.worth import Worth
 from ...undivided import parameters
-from ...whole_run import DAY
 from ..answer import binds_line, headline, step_line, where
 from ..layouts import layout_flags, mesh
 from ..parts import memory_part
@@ -17,7 +17,8 @@ from ..terminal import assumed_lines, closing_lines, loud_notes, model_words, su
 from ..text import BAD, GOOD, WARN, Style, block, both, counted, duration, figure, gib, percent, short, wrapped
 from ..whole_run import run_text
 from .frontier import frontier_part
-from .parts import baseline_part, best_part, rejected_part, space_part, tried_part
+from .parts import baseline_part, best_part, rejected_part, space_part
+from .sought import others_text, sought_text, tried_part
 from .why import asked_part, simulated_part, why_part, worth_part
 
 if TYPE_CHECKING:
@@ -31,13 +32,19 @@ class Answer:
     plan: Plan
     width: str
     objective: str = "time"
-    tried: tuple[Tried, ...] = ()
+    several: Several | None = None  # searches, where there were several
     notes: tuple[str, ...] = ()
     worths: tuple[Worth, ...] = ()
     why: Reason | None = None  # of the values that were asked about
     simulation: Simulation | None = None  # of the ranking
     resplit: int | None = None  # layouts that have another split than the engine's own, where that was sought
     mixed: "Mixes | None" = None  # a strategy for each layer, where that was sought
+    models: tuple[Model, ...] = ()  # as they were given
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The searches in short, where there were several."""
+        return self.several.tried if self.several else ()
 
 
 def plan_lines(answer: Answer, style: Style) -> list[str]:
@@ -45,7 +52,7 @@ def plan_lines(answer: Answer, style: Style) -> list[str]:
     found = answer.plan
     loud = loud_notes((*answer.notes, *found.assumptions), style)
     front = _front(answer, style)
-    tried = ["", *tried_part(answer.tried, answer.objective, style)] if answer.tried else []
+    tried = ["", *tried_part(answer, style)] if answer.tried else []
     asked = asked_part(found, answer.why, style) if answer.why else []
     return [*front, *asked, *loud, *tried, *_middle(answer, style), *_end(answer, style)]
 
@@ -54,36 +61,14 @@ def _front(answer: Answer, style: Style) -> list[str]:
     """The answer itself."""
     found = answer.plan
     if found.best:
-        fewest = _fewest_line(answer, style)
-        first = [*fewest, *best_lines(found, style), *_proved_line(found, style), *_split_line(answer, style)]
+        fewest = sought_text(answer)
+        first = block(*fewest, style, f"1;{GOOD}") if fewest else []
+        first += [*best_lines(found, style), *_proved_line(found, style), *_split_line(answer, style)]
         return [*first, *_mixed_part(answer, style), *_close_line(found, style)]
     if found.smallest:
         least = [*_smallest_lines(answer, found.smallest, style), *_proved_line(found, style)]
         return [*least, *_split_line(answer, style), *_mixed_part(answer, style)]
     return _empty_lines(found, style)
-
-
-def _fewest_line(answer: Answer, style: Style) -> list[str]:
-    """What several searches answer: a cluster, or a sequence length."""
-    cluster = answer.plan.cluster
-    this = f"{cluster.name} ({counted(cluster.ranks, 'card')})"
-    tried = [each for each in answer.tried if each.tokens_per_second]
-    rest = f", of {counted(len(tried), 'cluster')} that hold it"
-    chosen = next((each for each in tried if each.name == cluster.name), None)
-    if answer.objective == "accelerators":
-        below = [each for each in answer.tried if each.ranks < cluster.ranks]
-        before = f"; none of {counted(len(below), 'smaller cluster')} that were tried holds it" if below else ""
-        said = ("FEWEST", f"{this}{before}")
-    elif answer.objective == "sequence":
-        length = f"{answer.plan.job.sequence_length:,} tokens"
-        said = ("LONGEST", f"{length} a sequence fit on {this}; {STEP:,} more do not")
-    elif answer.objective == "money" and chosen and chosen.dollars_per_million_tokens:
-        said = ("CHEAPEST", f"{this}: {chosen.dollars_per_million_tokens:.3f} USD a million tokens{rest}")
-    elif answer.objective == "tokens" and chosen and chosen.tokens_per_second:
-        said = ("MOST", f"{this}: {short(chosen.tokens_per_second * DAY)} tokens a day{rest}")
-    else:
-        return []
-    return block(*said, style, f"1;{GOOD}")
 
 
 def best_lines(found: Plan, style: Style) -> list[str]:
@@ -167,8 +152,9 @@ def _close_line(found: Plan, style: Style) -> list[str]:
 def _smallest_lines(answer: Answer, smallest: Ranked, style: Style) -> list[str]:
     """Nothing fits: the verdict of the layout that needs least, and its bill."""
     bill = smallest.bill
-    clusters = f", nor on {counted(len(answer.tried) - 1, 'smaller cluster')}" if len(answer.tried) > 1 else ""
-    none = f"no layout of the space fits for sure on {bill.cluster.name}{clusters}; the one that needs least is"
+    none = (
+        f"no layout of the space fits for sure on {bill.cluster.name}{others_text(answer)}; the one that needs least is"
+    )
     lines = headline(bill, style)
     lines += block("SMALLEST", f"{none} {layout_flags(smallest.layout, answer.plan.model, answer.plan.engine)}", style)
     return [*lines, *step_line(bill, style)]

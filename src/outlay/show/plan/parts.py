@@ -10,7 +10,6 @@ from ...layout.complete import flag
 from ...layout.rules import RULES
 from ...quantities import GIB
 from ...search.plan import Plan, Ranked
-from ...search.several import Tried
 from ...search.space import Space
 from ..answer import says_yes
 from ..labels import VERDICTS
@@ -111,33 +110,6 @@ def baseline_part(found: Plan, style: Style) -> list[str]:
         if each.ranked is not None and says_yes(each.ranked.bill):
             lines += wrapped(f"{each.name}: {layout_flags(each.ranked.layout, found.model, found.engine)}", style, 2, 6)
     return lines
-
-
-def tried_part(tried: Sequence[Tried], objective: str, style: Style) -> list[str]:
-    """What was searched, in turn: clusters, or sequences on one."""
-    words = {"empty": "no legal layout", **{name: text.lower() for name, text in VERDICTS.items()}}
-    named = (lambda each: f"{each.sequence_length:,}") if objective == "sequence" else (lambda each: each.name)
-    rows = [
-        (
-            named(each),
-            words.get(each.verdict, each.verdict),
-            f"{each.legal:,}",
-            short(each.tokens_per_second) if each.tokens_per_second else "-",
-            f"{each.dollars_per_million_tokens:.3f}" if each.dollars_per_million_tokens else "-",
-        )
-        for each in (sorted(tried, key=lambda each: each.sequence_length) if objective == "sequence" else tried)
-    ]
-    shown = [*rows[:4], ("..", "", "", "", ""), *rows[-8:]] if len(rows) > 13 else rows
-    heads = (
-        "sequence" if objective == "sequence" else "on",
-        "verdict",
-        "legal layouts",
-        "tokens/s",
-        "USD/M tokens",
-    )
-    kept = 5 if any(row[4] not in ("-", "") for row in rows) else 4
-    body = [row[:kept] for row in shown]
-    return [*block("TRIED", "", style), *table(heads[:kept], body, style, "rlrrr"[:kept])]
 
 
 def rejected_part(found: Plan, style: Style) -> list[str]:

@@ -10,6 +10,7 @@ from ...search.worth import Worth
 from ...undivided import parameters
 from ..record import Record, head, plain, record, shape
 from .answer import Answer, split_text
+from .sought import STOPPED
 
 
 def plan_record(answer: Answer) -> Record:
@@ -33,7 +34,7 @@ def plan_record(answer: Answer) -> Record:
         "worth": [_worth(each) for each in answer.worths],
         "why": _why(answer.why) if answer.why else None,
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
-        "assumptions": [*answer.notes, *filter(None, [split_text(answer)]), *found.assumptions, *_unknown(found)],
+        "assumptions": [*answer.notes, *filter(None, [split_text(answer)]), *found.assumptions, *_unknown(answer)],
         **_mixed(answer),
     }
 
@@ -93,6 +94,10 @@ def _violation(found: Plan, why: Emptied) -> Record:
     }
 
 
-def _unknown(found: Plan) -> list[str]:
-    """What is null in the record, and why."""
-    return [] if found.search.proved else ["search.gap is null: the search was stopped before it counted every layout"]
+def _unknown(answer: Answer) -> list[str]:
+    """What is null in the record, and why; and whether a search was stopped before the answer was sure."""
+    several = answer.several is not None and not answer.several.proved
+    said = [STOPPED] if several else []
+    if not answer.plan.search.proved:
+        said.append("search.gap is null: the search was stopped before it counted every layout")
+    return said

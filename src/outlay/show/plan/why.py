@@ -15,6 +15,7 @@ from ..labels import label
 from ..layouts import layout_flags, mesh, mesh_words
 from ..text import Style, block, counted, duration, figure, gib, percent, table, wrapped
 
+LEAST_GAIN = 5e-5  # of tokens a second, that is a gain
 MOST_ITEMS, LEAST_SHARE = 3, 0.1  # items of a difference in words; smaller ones are left out
 
 
@@ -100,21 +101,24 @@ def worth_part(found: Plan, worths: Sequence[Worth], style: Style) -> list[str]:
     """What more of each resource would give, the most first."""
     if not worths:
         return []
-    texts = [f"{_amount(each)} {_gain(each)}" for each in worths]
-    lines = block("WORTH", "; ".join(texts), style)
+    rows = [
+        (_amount(each), duration(each.seconds, 4), f"{each.tokens_per_second:,.0f}", _gain(each.gain))
+        for each in worths
+    ]
+    lines = ["", *block("WORTH", "what more of each would give the best layout", style)]
+    lines += table(("with", "step", "tokens/s", "gain"), rows, style, "lrrr")
     other = next((each.layout for each in worths if each.layout), None)
     used = f"more memory goes to {layout_flags(other, found.model, found.engine)}" if other else ""
-    return [*lines, *(wrapped(used, style, 10, 10) if used else [])]
+    return [*lines, *(wrapped(used, style, 2, 4) if used else []), ""]
 
 
 def _amount(each: Worth) -> str:
     return f"twice the {each.resource}" if each.times == 2 else f"{percent(each.times - 1)} more {each.resource}"
 
 
-def _gain(each: Worth) -> str:
-    if each.times == 2:
-        return f"{1 + each.gain:.2f} x the tokens a second"
-    return f"{percent(each.gain)} faster" if each.gain > 0 else "nothing"
+def _gain(share: float) -> str:
+    """The share of tokens a second that is gained, or lost."""
+    return "none" if abs(share) < LEAST_GAIN else f"{'+' if share > 0 else '-'}{percent(abs(share))}"
 
 
 def simulated_part(found: Plan, simulation: Simulation, style: Style) -> list[str]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
 from ...quantities import GIB
+from ...search.sweep.summary import Summary, Wanted
 from ..record import Record, head, plain
 from ..text import Style, block, counted, duration, figure, gib, percent, table, wrapped
 
@@ -43,14 +45,40 @@ LEGALITY = ("fits", "tight", "does_not_fit", "impossible", "not_legal")
 
 @dataclass(frozen=True)
 class Swept:
-    """What the folder of a sweep holds: its manifest, rows by verdict, and the best of each group."""
+    """What the folder of a sweep holds, and what was asked of it."""
 
     folder: str
     manifest: Mapping[str, Any]
-    totals: Mapping[str, int]
-    objective: str
-    by: tuple[str, ...]
-    groups: tuple[Mapping[str, Any], ...]
+    summary: Summary
+    wanted: Wanted
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Rows by verdict."""
+        return self.summary.totals
+
+    @property
+    def objective(self) -> str:
+        """The column that is best."""
+        return self.wanted.objective
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns that make a group."""
+        return self.wanted.by
+
+    @cached_property
+    def groups(self) -> tuple[Mapping[str, Any], ...]:
+        """The best of each group, in the order of its first question."""
+        return tuple(
+            {
+                "group": dict(zip(self.by, each.values)),
+                "questions": each.questions,
+                "fitting": each.fitting,
+                "best": list(each.best),
+            }
+            for each in self.summary.groups
+        )
 
     @property
     def counted(self) -> int:
@@ -134,6 +162,23 @@ def cell(column: str, value: Any) -> str:
     return figure(value, 4) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def figure_of(row: Mapping[str, Any], column: str, objective: str) -> str:
+    """A figure of a row for a table: what depends on the price, from the least to the most where there are several."""
+    of_prices = [cost[column] for cost in row.get("prices", ()) if column in cost and column != objective]
+    ends = dict.fromkeys(cell(column, end) for end in (min(of_prices), max(of_prices))) if of_prices else {}
+    return "..".join(ends) if ends else cell(column, row[column])
+
+
+def prices_text(swept: Swept) -> str:
+    """Of which prices ranges are; nothing where there are none."""
+    found = {cost["price"] for group in swept.groups for row in group["best"] for cost in row.get("prices", ())}
+    if len(found) < 2:
+        return ""
+    ends = f"{min(found):,.2f}..{max(found):,.2f} USD an hour of a card"
+    how = f"the best of {ends}" if swept.objective.startswith("dollars") else ends
+    return f"dollars at {how}, a layout once (--by price: each price by itself)"
+
+
 def _table(swept: Swept, style: Style) -> list[str]:
     """A line a row; figures give way to its layout where the terminal is narrow."""
     columns = list(dict.fromkeys((swept.objective, *(name for name in SHOWN if _known(swept, name)))))
@@ -150,7 +195,9 @@ def _table(swept: Swept, style: Style) -> list[str]:
         line.append(cut(layout_flags(row), max(0, style.width - used)) if row else "")
     left = "l" * len(swept.by) + "r" * (len(columns) + several) + "l"
     lines, hidden = table([*heads, "layout"], rows, style, left), len(swept.groups) - MOST_GROUPS
-    return [*lines, *(wrapped(f"{hidden:,} groups more: --json", style, 2, 2) if hidden > 0 else [])]
+    said = [f"{hidden:,} groups more: --json"] if hidden > 0 else []
+    said += list(filter(None, [prices_text(swept)])) if any(name.startswith("dollars") for name in columns) else []
+    return [*lines, *(line for text in said for line in wrapped(text, style, 2, 2))]
 
 
 def _cells(
@@ -161,7 +208,7 @@ def _cells(
     for group in groups:
         names = [cell(name, group["group"][name]) for name in swept.by]
         for place, row in enumerate(group["best"], 1):
-            rows.append([*names, *[str(place)] * several, *(cell(each, row[each]) for each in columns)])
+            rows.append([*names, *[str(place)] * several, *(figure_of(row, each, swept.objective) for each in columns)])
         if not group["best"]:
             rows.append([*names, *["-"] * several, without(swept, group), *[""] * (len(columns) - 1)])
     return [*map(name_of, swept.by), *["#"] * several, *map(name_of, columns)], rows
@@ -208,6 +255,7 @@ def layout_flags(row: Mapping[str, Any]) -> str:
         for name in ("offload_parameters", "offload_activations")
         if row.get(name)
     ]
+    words += [f"--split {row['split']}"] if row.get("split") else []
     return " ".join(words) or "every axis 1"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ..diagram.html import PAGE
-from .answer import SHOWN, Swept, cell, layout_flags, name_of, summary, without
+from .answer import SHOWN, Swept, cell, figure_of, layout_flags, name_of, prices_text, summary, without
 from .svg import sweep_svg
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -33,6 +33,6 @@ def _page(swept: Swept) -> Iterator[str]:
         if not group["best"]:
             yield f'<tr>{names}<td colspan="{len(columns) + 1}" class="l">{without(swept, group)}</td></tr>\n'
         for row in group["best"]:
-            figures = "".join(f"<td>{escape(cell(name, row[name]))}</td>" for name in columns)
+            figures = "".join(f"<td>{escape(figure_of(row, name, swept.objective))}</td>" for name in columns)
             yield f'<tr>{names}{figures}<td class="l"><code>{escape(layout_flags(row))}</code></td></tr>\n'
-    yield "</tbody></table></body></html>\n"
+    yield f"</tbody></table>\n<p>{escape(prices_text(swept))}</p></body></html>\n"

@@ -5,7 +5,11 @@ from typing import Any
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 TEXTS = {"type": "array", "items": TEXT}
-ROW = {"type": "object", "description": "every column of the Parquet files; what is not known is null"}
+ROW = {
+    "type": "object",
+    "description": "every column of the Parquet files; what is not known is null; where a study has several prices"
+    " and they make no group, `prices`: price, dollars and dollars_per_million_tokens of the layout at each",
+}
 
 
 def _record(properties: Mapping[str, Any]) -> dict[str, Any]:

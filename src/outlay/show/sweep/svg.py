@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ..plot_svg import marks, opening
-from ..text import figure
+from ..text import counted, figure
 from .answer import OBJECTIVES, Swept, cell, name_of, summary
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 900, 420, 96, 230, 66, 64, 17
@@ -14,6 +14,9 @@ NUMBERS = ("ranks", "price", "sequence_length", "global_batch", "tokens")
 TONES = ("F", "B", "W", "R", "C", "O")  # of the palette: they stay apart in grey and under any sight
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 5", "1 4")
 MOST_BARS, HEADROOM, BAR = 24, 1.08, 13
+HALF, MORE = 4.0, 2.5  # of a mark; of each one more that lies over it
+MOST_NAMES = 4  # of lines that lie over one another
+Spot = tuple[float, float]
 UNITS: Mapping[str, float] = {"peak_bytes": 2.0**30, "mfu": 0.01}
 
 
@@ -82,31 +85,47 @@ def words_of(group: Mapping[str, Any], across: str) -> list[str]:
 
 def _lines(swept: Swept, across: str) -> Iterator[str]:
     lines = points_of(swept, across)
-    shown = list(lines)[: len(TONES)]
-    every = [point for line in shown for point in lines[line]]
+    every = [point for points in lines.values() for point in points]
     right, high = max(point.x for point in every), max(point.y for point in every) * HEADROOM or 1.0
     wide, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-
-    def place(point: Point) -> tuple[float, float]:
-        return LEFT + point.x / right * wide, HEIGHT - BOTTOM - point.y / high * tall
-
+    drawn: dict[tuple[Spot, ...], list[str]] = {}  # and the names of the lines that lie there
+    for line, points in lines.items():
+        places = [(LEFT + at.x / right * wide, HEIGHT - BOTTOM - at.y / high * tall) for at in points]
+        drawn.setdefault(tuple((round(x, 1), round(y, 1)) for x, y in places), []).append(line)
+    shown = list(drawn)[: len(TONES)]
     yield from _axes(swept, across, right, high)
     ends: list[float] = []
-    for number, line in enumerate(shown):
-        spots = [place(point) for point in lines[line]]
+    for number, spots in enumerate(shown):
+        later = [spot for other in shown[number + 1 :] for spot in other]
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
         yield f'<path class="line" stroke-dasharray="{DASHES[number]}" d="M{path}"/>\n'
-        yield f'<path class="{TONES[number]} edge" d="{"".join(_square(x, y) for x, y in spots)}"/>\n'
-        ends.append(_free(spots[-1][1], ends))
-        yield f'<path class="{TONES[number]} edge" d="{_square(WIDTH - RIGHT + 16, ends[-1])}"/>\n'
-        yield f'<text x="{WIDTH - RIGHT + 26}" y="{ends[-1] + 4:.1f}">{escape(line[:34])}</text>\n'
-    if len(lines) > len(shown):
-        said = f"{len(lines) - len(shown)} lines more are not drawn"
+        marks_of = "".join(_square(*spot, HALF + MORE * _near(spot, later)) for spot in spots)
+        yield f'<path class="{TONES[number]} edge" d="{marks_of}"/>\n'
+        yield from _legend(TONES[number], drawn[spots], spots[-1][1], ends)
+    left = sum(len(drawn[spots]) for spots in list(drawn)[len(TONES) :])
+    if left:
+        said = f"{counted(left, 'line')} more {'is' if left == 1 else 'are'} not drawn"
         yield f'<text x="{WIDTH - RIGHT + 10}" y="{HEIGHT - 12}" class="i">{said}</text>\n'
 
 
-def _square(x: float, y: float) -> str:
-    return f"M{x - 4:.1f} {y - 4:.1f}h8v8h-8z"
+def _near(spot: Spot, others: Sequence[Spot]) -> int:
+    """How many of other marks, which are drawn later, lie over this one: it is larger, so that it is still seen."""
+    return sum(max(abs(spot[0] - x), abs(spot[1] - y)) < HALF for x, y in others)
+
+
+def _legend(tone: str, names: Sequence[str], y: float, ends: list[float]) -> Iterator[str]:
+    """The name of a line at its end; where several lie over one another, one beneath the other."""
+    for place, name in enumerate(names[:MOST_NAMES]):
+        ends.append(_free(y, ends))
+        more = len(names) - MOST_NAMES if place == MOST_NAMES - 1 else 0
+        text = escape(("= " if place else "") + name[:34]) + (f", and {more} more" if more > 0 else "")
+        if not place:
+            yield f'<path class="{tone} edge" d="{_square(WIDTH - RIGHT + 16, ends[-1], HALF)}"/>\n'
+        yield f'<text x="{WIDTH - RIGHT + 26}" y="{ends[-1] + 4:.1f}">{text}</text>\n'
+
+
+def _square(x: float, y: float, half: float) -> str:
+    return f"M{x - half:.1f} {y - half:.1f}h{2 * half:g}v{2 * half:g}h{-2 * half:g}z"
 
 
 def _free(y: float, taken: Sequence[float]) -> float:

@@ -29,9 +29,16 @@ def _answer(found: Choices) -> str:
     near = [row for row in fitting if inside_band(row)]
     other = Counter(verdict_of(row.published).lower() for row in rows if row not in fitting)
     said = [f"{counted(len(rows), 'published layout')} counted{f' of {found.total}' if found.stopped else ''}"]
-    said += [f"{len(near)} of the {len(fitting)} that fit lie within the band of the best"] if fitting else []
+    said += [_within(len(near), len(fitting))] if fitting else []
     said += [f"{number} {word}" for word, number in other.items()]
     return "; ".join(said)
+
+
+def _within(near: int, fitting: int) -> str:
+    """How many of those that fit are as good as the best."""
+    if fitting == 1:
+        return f"the 1 that fits {'lies' if near else 'does not lie'} within the band of the best"
+    return f"{near} of the {fitting} that fit {'lies' if near == 1 else 'lie'} within the band of the best"
 
 
 def verdict_of(bill: Bill) -> str:
