@@ -26,10 +26,12 @@ import workloads
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
 MODEL = HERE.parent / "tests" / "configs" / "llama-3.1-70b.json"
+SCRIPT = HERE.parent / "tests" / "check_cases" / "two_hundred_lines.sh"
 QUESTION = ["--on", "64xh100-sxm", "--seq", "8192", "--batch", "512"]
 SHELL = {
     "outlay count": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4"], 0.5, 100.0),
     "outlay count --json": (["count", str(MODEL), *QUESTION, "--tp", "8", "--pp", "4", "--json"], 0.5, 100.0),
+    "outlay check": (["check", str(SCRIPT), "llama-3.1-70b", "--on", "64xh100-sxm"], 0.5, 100.0),
     "outlay plan": (["plan", "llama-3.1-70b", *QUESTION], None, None),  # the first answer; no limit is set
     "outlay plan --mixed": (["plan", "llama-3.1-70b", *QUESTION, "--mixed", "recompute"], None, None),
 }

@@ -1,17 +1,26 @@
 """Hostile files: a thousand broken ones a reader, bombs, bytes that are no text. Each ends in a reading or an error."""
 
+import contextlib
 import random
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from outlay import Job, Layout, count, load_cluster, load_model
 from outlay.errors import InputError
 from outlay.formats import deepspeed, megatron
-from outlay.formats.known import read
-from outlay.formats.setting import Found
+from outlay.formats.contradictions import across
+from outlay.formats.edited import UnmendableError, edited
+from outlay.formats.joining import Part
+from outlay.formats.known import FORMATS, read
+from outlay.formats.said import said_in
+from outlay.formats.setting import Found, Run
+from outlay.formats.source import text_of
 
 SCRIPT = b"""#!/bin/bash
 GPUS=8 # cards
@@ -122,6 +131,39 @@ def test_a_thousand_broken_files_are_read_or_refused(name: str) -> None:
     assert outcome(reader, sample) == "read"
     assert {said for said in found if said != "read" and not CODES.fullmatch(said)} == set()
     assert found["read"] > 50 and sum(found.values()) - found["read"] > 50  # both ends are reached
+
+
+def written(form: ModuleType) -> bytes:
+    """A file of a format, as its own writer makes it, of a run with something in every part."""
+    model, cluster = load_model("mixtral-8x7b"), load_cluster("16xh100-sxm")
+    bill = count(model, Job(sequence_length=4096, global_batch=64), cluster, Layout(), form.ENGINE)
+    text: str = form.write(Run(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)).text
+    return text.encode()
+
+
+def checked(content: bytes) -> str:
+    """What `check` makes of a file beside its reading: quantities, contradictions and edits; an outcome as above."""
+    said = outcome(read, content)
+    if said != "read":
+        return said
+    text, found = text_of(content), read(content)
+    part = Part("file", text, found, said_in(text))
+    across([part, replace(part, title="other")])
+    for one in found.findings:
+        with contextlib.suppress(UnmendableError):
+            said = outcome(read, edited(content, [one]))
+    return said
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_broken_files_of_every_format_are_read_or_refused(name: str) -> None:
+    sample, chance = written(FORMATS[name]), random.Random(11)
+
+    assert outcome(FORMATS[name].read, sample) == "read"
+    for _ in range(1000 // len(FORMATS)):
+        content = broken(sample, chance)
+        for said in (outcome(FORMATS[name].read, content), checked(content)):
+            assert said == "read" or CODES.fullmatch(said), content
 
 
 @pytest.mark.parametrize("length", [0, 1, 50, 3000])

@@ -114,7 +114,7 @@ def test_a_conversion_asks_by_name_for_what_a_file_does_not_say(
     )
     assert code == 0
     assert "--micro-batch-size 2\n" in out and "--global-batch-size 64\n" in out and "--grad-reduce-in-bf16" in out
-    assert "NOT READ  1 settings that no count needs: steps_per_print 10" in err
+    assert "NOT READ  1 setting that no count needs: steps_per_print 10" in err
 
 
 def test_a_conversion_there_and_back_keeps_the_layout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

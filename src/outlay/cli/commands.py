@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_flags
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
 from .plan_flags import plan_flags
@@ -82,7 +83,6 @@ DRAWN = (
 )
 
 SVG = Flag("svg", ("--svg",), "write the curve to a file; - is standard output", dash=True)
-FORCE = Flag("force", ("--force",), "write over files that exist", switch=True)
 RECOMPUTED = (
     Flag("budget", ("--budget",), "memory for the tapes of one accelerator: 40GiB; default: what the layout leaves"),
     Flag(
@@ -156,17 +156,6 @@ def _explain() -> tuple[Flag, ...]:
     return (*question_flags(), AMOUNTS[1], SIMULATE)
 
 
-def _written() -> tuple[Flag, ...]:
-    return (Flag("output", ("--output", "-o"), "the file to write; default: standard output"), FORCE, *question_flags())
-
-
-FILE = Positional("file", "a launch script, log or configuration of a framework; - is standard input")
-FRAMEWORK = Positional(
-    "framework",
-    "whose file: accelerate, axolotl, deepspeed, llama-factory, maxtext, megatron, megatron-bridge, nanotron, "
-    "torchtitan or trainer",
-)
-
 COMMANDS = (
     Command(
         "count",
@@ -230,14 +219,14 @@ COMMANDS = (
         "A layout as a file of a framework, such as Megatron-LM's arguments or axolotl's YAML, and what it cannot say.",
         "exporting",
         (FRAMEWORK, MODEL),
-        _written,
+        written_flags,
     ),
     Command(
         "check",
-        "A file of a framework: what it says, what is wrong with it, and the bill of its run.",
+        "The files of a run: what they say, what is wrong with them and between them, its cost, and the bill.",
         "checking",
-        (FILE, MODEL),
-        question_flags,
+        (CHECKED,),
+        check_flags,
     ),
     Command(
         "convert",
@@ -248,7 +237,7 @@ COMMANDS = (
             FRAMEWORK,
             MODEL,
         ),
-        _written,
+        written_flags,
     ),
     Command(
         "models",

@@ -15,7 +15,7 @@ from ..formats.source import LARGEST_FILE
 from ..job import AUTO
 from ..ranges import out_of_range
 from ..show.restore import Asked
-from ..show.text import safe
+from ..show.text import counted, safe
 from .configuring import config_of
 from .files import STDOUT, check, write
 from .flags import Given
@@ -64,18 +64,25 @@ def _format(given: Given) -> ModuleType:
 
 def read_file(path: str) -> Found:
     """What a file says; `-` is standard input. Raises InputError (FMT001 .. FMT005)."""
+    return read(content_of(path))
+
+
+def content_of(path: str) -> bytes:
+    """The bytes of a file, or of standard input, as far as one may be read. Raises InputError (FMT002)."""
     try:
         if path == STDOUT:
             stream = getattr(sys.stdin, "buffer", None)
-            content = stream.read(LARGEST_FILE + 1) if stream else sys.stdin.read().encode("utf-8", "surrogatepass")
+            content: bytes = (
+                stream.read(LARGEST_FILE + 1) if stream else sys.stdin.read().encode("utf-8", "surrogatepass")
+            )
         else:
             with open(path, "rb") as file:
                 content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        rule = f"a launch script, a log or a configuration of {', '.join(FORMATS)}"
+        rule = "a launch script, a log, a YAML or a JSON file of a framework"
         raise InputError(Fault("FMT002", f"{quoted(path)} cannot be read", rule, why, "the path of a file")) from None
-    return read(content)
+    return content
 
 
 def asked_of(given: Given, found: Found) -> Question:
@@ -93,7 +100,9 @@ def asked_of(given: Given, found: Found) -> Question:
     faults.add(*(_missing(one.field, one.why) for one in found.missing if one.field not in said))
     on = given.text("on") or file.get("on")
     if on is None:
-        said_ranks = f"the file is for {found.ranks:,} ranks" if found.ranks else "the file does not say how many"
+        said_ranks = (
+            f"the file is for {counted(found.ranks, 'rank')}" if found.ranks else "the file does not say how many"
+        )
         rule, fix = "a file of a framework does not say the hardware", f"--on {found.ranks or 8}xh100-sxm"
         faults.add(Fault("FMT006", "no hardware is given", rule, said_ranks, fix))
     clusters = read_clusters(on, None, faults) if on is not None else ()

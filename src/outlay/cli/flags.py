@@ -135,6 +135,7 @@ class Positional:
     name: str
     help: str
     many: bool = False
+    dash: bool = False  # several, and `-` may be one of them
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def callable_of(about: str, positionals: Iterable[Positional], flags: Iterable[F
             one.name,
             kinds.VAR_POSITIONAL if one.many else kinds.POSITIONAL_ONLY,
             annotation=Annotated[
-                str if one.many else str | None, Parameter(allow_leading_hyphen=not one.many, help=one.help)
+                str if one.many else str | None, Parameter(allow_leading_hyphen=not one.many or one.dash, help=one.help)
             ],
             **({} if one.many else {"default": None}),
         )

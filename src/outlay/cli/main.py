@@ -7,6 +7,7 @@ be written. Exit 130 and 141, as a shell counts the signals of an interrupt and 
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
@@ -46,7 +47,7 @@ def _written(words: list[str]) -> int:
 def _answer(words: list[str]) -> int:
     from .output import tell_faults
 
-    as_json, plain = "--json" in words, "--plain" in words
+    as_json, plain = _as_json(words), "--plain" in words
     try:
         return _run(words)
     except InputError as error:
@@ -56,6 +57,11 @@ def _answer(words: list[str]) -> int:
     except Exception as error:  # a fault of the program: said shortly, never as a traceback
         tell_faults([_unexpected(error, "--debug" in words)], as_json, plain)
     return UNREADABLE
+
+
+def _as_json(words: list[str]) -> bool:
+    """Whether the answer is one object."""
+    return "--json" in words or "--format=json" in words or ("--format", "json") in pairwise(words)
 
 
 def _unexpected(error: Exception, debug: bool) -> Fault:

@@ -46,6 +46,14 @@ def read_json(text: str) -> Placed:
     return found
 
 
+def ends_at(text: str, at: int) -> int:
+    """Where the value that begins at a place ends. Raises InputError (FMT003)."""
+    reader = _Reader(text)
+    reader.at = at
+    reader.value(0)
+    return reader.at
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0

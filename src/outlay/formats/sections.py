@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Fault, quoted
 from ..job import AUTO
 from .json_comments import Placed
-from .setting import FALSE, LARGEST, TRUE, Finding, Setting, as_number, fault
+from .setting import FALSE, LARGEST, TRUE, Edit, Edits, Finding, Setting, as_number, fault
 
 AUTO_TEXT = "auto"
 
@@ -21,10 +21,18 @@ class Sections:
     faults: list[Fault] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    def find(self, code: str, path: str, what: str, rule: str, got: str, fix: str, serious: bool = True) -> None:
-        """Keep a finding at the place of a path."""
+    def find(
+        self, code: str, path: str, what: str, rule: str, got: str, fix: str, serious: bool = True,
+        edits: Edits | None = None,
+    ) -> None:  # fmt: skip
+        """Keep a finding at the place of a path, with what mends it: values as the file writes them."""
         at = self.held.get(path, Placed(None, 0, 0))
-        self.findings.append(Finding(code, serious, what, rule, got, fix, at.line, at.column))
+        made = tuple(self._edit(key, value) for key, value in (edits or {}).items())
+        self.findings.append(Finding(code, serious, what, rule, got, fix, at.line, at.column, made))
+
+    def _edit(self, path: str, value: str | None) -> Edit:
+        at = self.held.get(path, Placed(None, 0, 0))
+        return Edit(path.rpartition(".")[2], value, at.line, at.column)
 
     def ask(self, path: str) -> Placed | None:
         """The value at a path."""

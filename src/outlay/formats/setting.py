@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
+from typing import TypeAlias
 
 from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
@@ -48,6 +50,23 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A change of one setting: its name as the file has it, its new value, "" for a switch, or None where it goes.
+
+    Line 0: the file does not have it yet, and it goes beside the finding.
+    """
+
+    name: str
+    value: str | None
+    line: int = 0
+    column: int = 0
+    words: int = 1  # that it has for a value now
+
+
+Edits: TypeAlias = Mapping[str, str | None]  # of some settings, by the names that a reader knows them under
+
+
+@dataclass(frozen=True)
 class Finding:
     """Something in a file that its framework refuses, or that does not do what it seems to."""
 
@@ -59,6 +78,7 @@ class Finding:
     fix: str
     line: int = 0
     column: int = 0
+    edits: tuple[Edit, ...] = ()  # that mend it, where nothing has to be chosen
 
     @property
     def fault(self) -> Fault:
@@ -144,10 +164,18 @@ class Settings:
     missing: list[Missing] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    def find(self, code: str, name: str, what: str, rule: str, got: str, fix: str, serious: bool = True) -> None:
-        """Keep a finding at the place of a setting."""
+    def find(
+        self, code: str, name: str, what: str, rule: str, got: str, fix: str, serious: bool = True,
+        edits: Edits | None = None,
+    ) -> None:  # fmt: skip
+        """Keep a finding at the place of a setting, with what mends it."""
         at = self.held.get(name, Setting(name, ()))
-        self.findings.append(Finding(code, serious, what, rule, got, fix, at.line, at.column))
+        made = tuple(self._edit(key, value) for key, value in (edits or {}).items())
+        self.findings.append(Finding(code, serious, what, rule, got, fix, at.line, at.column, made))
+
+    def _edit(self, name: str, value: str | None) -> Edit:
+        one = self.held.get(name)
+        return Edit(one.name, value, one.line, one.column, len(one.values)) if one else Edit(name, value)
 
     def get(self, name: str, path: str = "") -> Setting | None:
         """A setting that has a value; a value that the file does not hold is missing under the field's name."""
@@ -238,10 +266,19 @@ class Settings:
 
     def misspelled(self, known: Iterable[str]) -> Iterator[tuple[Setting, str]]:
         """Settings that were not read, and the name that each seems to mean."""
+        names = frozenset(known)
         for one in self.kept():
-            close = get_close_matches(one.name.lstrip("-").replace("-", "_"), list(known), n=1, cutoff=0.9)
-            if close:
-                yield one, close[0]
+            meant = _meant(one.name.lstrip("-").replace("-", "_"), names)
+            if meant:
+                yield one, meant
+
+
+@cache
+def _meant(name: str, names: frozenset[str]) -> str:
+    """The name that one looks like which is none of them; of equal ones the first in the alphabet."""
+    near = sorted(each for each in names if abs(len(each) - len(name)) <= 0.2 * len(name))
+    close = get_close_matches(name, near, n=1, cutoff=0.9) if name not in names else []
+    return close[0] if close else ""
 
 
 def as_number(text: str) -> float | None:

@@ -12,7 +12,7 @@ from .script import Script, Word, parted
 from .setting import unreadable
 from .source import short
 
-MOST_WORDS, LONGEST_VALUE, DEEPEST = 20_000, 200_000, 8
+MOST_WORDS, MOST_PARTS, LONGEST_VALUE, DEEPEST = 20_000, 5_000, 200_000, 8  # of a command, of a variable
 NAME = re.compile(r"[A-Za-z_]\w*")
 ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 BRANCHES = ("if", "elif", "else", "case", "for", "while", "until")
@@ -125,7 +125,8 @@ class _Reader:
 
     def keep(self, name: str, words: tuple[Word, ...]) -> None:
         self.size += sum(len(word.text) + 1 for word in words)
-        if self.size > 50 * LONGEST_VALUE or sum(len(word.text) for word in words) > LONGEST_VALUE:
+        long = sum(len(word.text) for word in words) > LONGEST_VALUE
+        if long or len(words) > MOST_PARTS or self.size > 50 * LONGEST_VALUE:
             raise unreadable("a variable grows too long", name, *self.place(self.at), "write its value out")
         self.script.variables[name] = words
 

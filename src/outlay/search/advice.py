@@ -119,6 +119,11 @@ def changed(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
 
 
 def advise(bill: Bill) -> tuple[Advice, ...]:
+    """The changes of `ways_to_fit`, in words."""
+    return tuple(advice_of(*way) for way in ways_to_fit(bill))
+
+
+def ways_to_fit(bill: Bill) -> tuple[Way, ...]:
     """Ways to fit: those of the whole training with the fewest changes, the fastest first, and the best with adapters.
 
     Fast is what one accelerator yields, so that more of them are not faster for nothing. Pairs of changes are tried
@@ -131,7 +136,7 @@ def advise(bill: Bill) -> tuple[Advice, ...]:
     whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]
     fitting = [way for way in whole if _fits(way[1])] or pairs_that_fit(bill, whole)
     adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and _fits(after)]
-    return tuple(advice_of(*way) for way in (*_best(fitting)[: MOST - 1], *_best(adapted)[:1]))
+    return (*_best(fitting)[: MOST - 1], *_best(adapted)[:1])
 
 
 def _fits(bill: Bill) -> bool:

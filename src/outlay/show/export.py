@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ..formats.setting import Finding, Found, Lost, Setting, Written
 from .record import Record, head, plain
 from .terminal import fault_lines
-from .text import Style, block, safe
+from .text import Style, block, counted, safe
 
 MOST = 12  # settings that are named one by one
 
@@ -66,7 +66,7 @@ def finding_lines(found: Found, style: Style) -> Iterator[str]:
 def _named(kept: Sequence[Setting]) -> str:
     shown = ", ".join(safe(one.text[:40]) for one in kept[:MOST])
     more = f", and {len(kept) - MOST} more" if len(kept) > MOST else ""
-    return f"{len(kept)} settings that no count needs: {shown}{more}"
+    return f"{counted(len(kept), 'setting')} that no count needs: {shown}{more}"
 
 
 def written_lines(written: Written, style: Style, files: Sequence[str] = ()) -> Iterator[str]:

@@ -91,6 +91,8 @@ def left_out(asked: Asked, given: Collection[str]) -> tuple[Job, Layout]:
     `given` are fields that were given since.
     """
     job, layout, driver = asked.job, asked.layout, engine(asked.engine)
+    if not asked.assumptions:  # as of a file of a framework: nothing was said to be assumed
+        return job, layout
     whole = complete(asked.model, job, asked.cluster, layout, driver)
     alone = [(field.name,) for cls in (Job, Layout) for field in fields(cls) if field.default is AUTO]
     for group in (*TOGETHER, *alone):

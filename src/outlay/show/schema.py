@@ -296,5 +296,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "hold_out": _apart("validation.hold_out_schema"),
     "sweep": lambda: {"$schema": DRAFT, **SWEEP},
     "export": _apart("export_schema"),
-    "check": _apart("checked"),
+    "check": _apart("check.record"),
 }

@@ -9,6 +9,7 @@ from ..fine_tuning.writing import (
     HELD,
     REASONS,
     Entries,
+    accumulation,
     axis_losses,
     deepspeed_section,
     gathered,
@@ -44,11 +45,18 @@ def write(run: Run) -> Written:
     return Written(text, "config.yaml", tuple(gone))
 
 
+DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
+
+
+def _axes(run: Run) -> tuple[str, ...]:
+    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
+
+
 def _task(run: Run) -> Entries:
     job = run.job
     yield "sequence_len", job.sequence_length
     yield "micro_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", run.micro_batches
+    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
     if job.optimizer == "muon" and run.engine.name == "hf_trainer":
         yield "optimizer", "muon"
     elif job.optimizer in OURS:
@@ -95,7 +103,7 @@ def _cut(run: Run) -> Entries:
         section, gone = deepspeed_section(run)
         yield from gone
         yield "deepspeed", section
-        yield from axis_losses(run, ("tp", "ep", "etp"), "DeepSpeed under axolotl has no such axis")
+        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under axolotl has no such axis")
         return
     if at.zero:
         yield "fsdp_version", 2
@@ -109,7 +117,7 @@ def _cut(run: Run) -> Entries:
         yield from (("dp_replicate_size", int(at.dp_replicate)), ("dp_shard_size", int(at.dp_shard)))
     elif at.dp_replicate > 1:
         yield from (lost(run, name, "without shards all are copies") for name in ("dp_replicate", "dp_shard"))
-    yield from axis_losses(run, ("tp", "cp", "dp_replicate"), "it has no such axis")
+    yield from axis_losses(run, FSDP_AXES, "it has no such axis")
 
 
 def _fsdp(run: Run) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def findings(held: Mapping[str, Setting], made: Translated, at: Settings) -> Ite
     yield from _offload(at)
     yield from _dispatch(at)
     yield from _sequence(at)
+    yield from _sent(held, at)
 
 
 def _value(one: Setting | None) -> str:
@@ -148,6 +149,15 @@ def _sequence(at: Settings) -> Iterator[Finding]:
             rule = "TransformerConfig: stages of the layout = pipeline x virtual pipeline"
             fix = f"model.virtual_pipeline_model_parallel_size={made // stages}"
             yield _found("BRG010", chunks, f"the layout has {made} stages", rule, fix)
+
+
+def _sent(held: Mapping[str, Setting], at: Settings) -> Iterator[Finding]:
+    """Stages send in a type that no default has; a precision by name, and every recipe, brings one."""
+    pipeline = at.held.get("pipeline_model_parallel_size")
+    typed = any(name.startswith("mixed_precision") or name.endswith(("pipeline_dtype", "recipe")) for name in held)
+    if pipeline and not typed and not pipeline.unknown and _value(pipeline) not in ("", "1"):
+        rule = "ModelParallelConfig: with a pipeline, pipeline_dtype has to be given; mixed_precision brings it"
+        yield _found("BRG011", pipeline, "no pipeline_dtype beside a pipeline", rule, "mixed_precision=bf16_mixed")
 
 
 def _stages(layout: str) -> int:

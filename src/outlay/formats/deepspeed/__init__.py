@@ -12,6 +12,7 @@ from ...layout.axes import Layout
 from ..sections import AUTO_TEXT, Sections
 from ..setting import Found, Missing
 from ..source import text_of
+from .start import ZERO, at_the_start
 from .text import KEYS, Held, hold
 from .write import HELD, IN_CODE, sections_of, write
 
@@ -45,6 +46,7 @@ def found_of(held: Held) -> Found:
     layout = _layout(at, held.ranks, notes)
     job = _job(at, layout, notes)
     batch, micro, missing = _batch(at, layout, held.ranks)
+    at_the_start(at, held.ranks)
     if at.faults:
         raise InputError(*at.faults)
     job, layout = replace(job, global_batch=batch), replace(layout, micro_batch=micro)
@@ -113,10 +115,14 @@ def _offloaded(at: Sections, name: str, least: int, stage: Any) -> Any:
         if at.flag(f"zero_optimization.{also}"):
             device = "cpu" if device == "none" else device
             rule, fix = "its name of today says which device", f'"{name}": {{"device": "cpu"}}'
-            at.find("DSP003", f"zero_optimization.{also}", f"{also} is an old name", rule, also, fix, serious=False)
+            old, now = f"zero_optimization.{also}", f"zero_optimization.{name}"
+            edits = {old: None} | ({} if now in at.held else {now: '{"device": "cpu"}'})
+            refused = also not in ZERO
+            at.find("DSP003", old, f"{also} is an old name", rule, also, fix, serious=refused, edits=edits)
     if device in ("cpu", "nvme") and stage is not AUTO and stage < least:
         rule, fix = f"DeepSpeed: {name} needs stage {least}", f'"stage": {least}, or leave it out'
-        at.find("DSP004", f"zero_optimization.{name}", f"{name} does nothing here", rule, f"stage {stage}", fix)
+        path, what = f"zero_optimization.{name}", f"{name} does nothing here"
+        at.find("DSP004", path, what, rule, f"stage {stage}", fix, edits={path: None} if path in at.held else None)
     return AUTO if device == AUTO_TEXT else ratio if device in ("cpu", "nvme") else 0.0
 
 
@@ -161,7 +167,10 @@ def _batch(at: Sections, layout: Layout, ranks: int) -> Batch:
     if whole and micro and steps and dp and whole != micro * steps * dp:
         got = f"{whole} is not {micro} x {steps} x {dp} data-parallel ranks"
         rule, fix = " = ".join((NUMBERS[0], " x ".join((*NUMBERS[1:], "data-parallel ranks")))), "leave one of them out"
-        at.find("DSP001", NUMBERS[0], "the numbers of the batch do not multiply out", rule, got, fix)
+        made, rest = divmod(whole, micro * dp)
+        edits = {NUMBERS[2]: str(made)} if made and not rest else None
+        what = "the numbers of the batch do not multiply out"
+        at.find("DSP001", NUMBERS[0], what, rule, got, fix, edits=edits)
     if whole is AUTO and micro and dp:
         whole = micro * (steps or 1) * dp
     if micro is AUTO and whole and dp:

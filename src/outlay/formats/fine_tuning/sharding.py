@@ -88,6 +88,7 @@ def _says_precision(sections: Sections) -> bool:
 
 def check_deepspeed(read: Reading, path: str, found: Sharding, own: dict[str, Any], code: str) -> None:
     """Values that DeepSpeed's section has otherwise than the trainer, which then stops. `own`: the trainer's."""
+    own = own | {"precision": "bf16"} if own.get("precision") == "fp8" else own  # bf16 around the multiplies in fp8
     theirs = {"micro_batch": found.batch[0], "steps": found.batch[1], "precision": found.precision}
     keys = {
         "micro_batch": "train_micro_batch_size_per_gpu",

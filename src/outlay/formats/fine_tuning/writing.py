@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any, TypeAlias
 
 from ...job import AUTO, recipe_of, wire_of
@@ -64,6 +65,14 @@ def deepspeed_section(run: Run) -> tuple[dict[str, Any], list[Lost]]:
     numbers = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
     kept = [one for one in gone if not one.path.rpartition(".")[2].startswith(IN_FILE)]
     return dict.fromkeys(numbers, "auto") | made, kept
+
+
+def accumulation(run: Run, held: Collection[str]) -> int:
+    """Micro-batches that each rank adds up: the whole batch over the ranks that get data of their own, among them
+    those of the axes that are not `held`."""
+    at = run.layout
+    replicas = at.dp * prod(getattr(at, name) for name in ("tp", "cp", "pp") if name not in held)
+    return max(1, int(run.job.global_batch // (replicas * at.micro_batch)))
 
 
 def axis_losses(run: Run, held: Collection[str], why: str) -> Entries:

@@ -10,6 +10,7 @@ from ..fine_tuning.writing import (
     HELD,
     REASONS,
     Entries,
+    accumulation,
     axis_losses,
     deepspeed_section,
     gathered,
@@ -41,12 +42,19 @@ def write(run: Run) -> Written:
     return Written(text, "config.yaml", tuple(gone))
 
 
+DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ()  # that it has
+
+
+def _axes(run: Run) -> tuple[str, ...]:
+    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
+
+
 def _task(run: Run) -> Entries:
     job = run.job
     yield from (("stage", "sft"), ("do_train", True))
     yield "cutoff_len", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", run.micro_batches
+    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
     if job.optimizer == "galore" and job.adapter != "none":
         yield lost(run, "optimizer", "LoRA does not go with GaLore: adam is written")
     elif job.optimizer in BY_SWITCH:
@@ -104,11 +112,11 @@ def _cut(run: Run) -> Entries:
         section, gone = deepspeed_section(run)
         yield from gone
         yield "deepspeed", section
-        yield from axis_losses(run, ("tp", "ep", "etp"), "DeepSpeed under LLaMA-Factory has no such axis")
+        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under LLaMA-Factory has no such axis")
         return
     if at.zero:
         yield from (("fsdp", True), ("fsdp_config", _fsdp(run)))
-    yield from axis_losses(run, (), "it has no such axis without the Megatron backend")
+    yield from axis_losses(run, FSDP_AXES, "it has no such axis without the Megatron backend")
 
 
 def _fsdp(run: Run) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from ..source import text_of
 from .lacking import in_our_fields
 from .layout import job_of, layout_of
 from .model import NEEDED, model_of
+from .run_time import Said, at_run_time
+from .start import at_the_start
 from .text import LAUNCHER, hold
 from .write import HELD, flags_of_run, launch_lines
 
@@ -40,6 +42,9 @@ def read(content: bytes) -> Found:
     experts = settings.number("num_experts") > 0
     layout = layout_of(settings, model.layers if model else 0, experts, held.ranks, notes)
     job = job_of(settings, notes)
+    said = Said(settings, model, job, layout, held.ranks)
+    at_the_start(said)
+    layout = at_run_time(said)
     if settings.faults:
         raise InputError(*settings.faults)
     missing = in_our_fields(settings.missing, notes)
@@ -56,7 +61,8 @@ def read(content: bytes) -> Found:
     for one, meant in settings.misspelled(KNOWN):
         rule, fix = "a name that Megatron-LM does not have stops it", f"did you mean {meant}?"
         name = next(name for name, held_one in settings.held.items() if held_one is one)
-        settings.find("MEG005", name, f"{one.name} is not read", rule, one.text, fix, serious=False)
+        edits: dict[str, str | None] = {name: None} | ({} if meant in settings.held else {meant: " ".join(one.values)})
+        settings.find("MEG005", name, f"{one.name} is not read", rule, one.text, fix, serious=False, edits=edits)
     return Found(
         ENGINE,
         held.form,
@@ -103,10 +109,12 @@ def _quoted(value: str) -> str:
 
 
 _NAMES = """
+    microbatch_group_size_per_virtual_pipeline_stage
     accumulate_allreduce_grads_in_fp32 account_for_embedding_in_pipeline_split
     account_for_loss_in_pipeline_split add_bias_linear add_position_embedding add_qkv_bias attention_dropout
     bf16 context_parallel_size cp_comm_type cuda_graph_impl cuda_graph_modules data_parallel_sharding_strategy
-    decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers enable_cuda_graph exp_avg_dtype
+    decoder_first_pipeline_num_layers decoder_last_pipeline_num_layers decrease_batch_size_if_needed
+    enable_cuda_graph eval_global_batch_size exp_avg_dtype
     exp_avg_sq_dtype expert_model_parallel_size expert_tensor_parallel_size external_cuda_graph ffn_hidden_size
     fp16 fp4_format fp4_recipe fp8_format fp8_param_gather fp8_recipe global_batch_size grad_reduce_in_bf16
     group_query_attention hidden_dropout hidden_size kv_channels kv_lora_rank main_grads_dtype main_params_dtype

@@ -8,6 +8,7 @@ from ...layout.axes import Layout
 from ...layout.module_rules import INSIDE
 from ..pipeline_layout import ends_counted, ends_given, parse_layout
 from ..setting import Settings, fault
+from .start import virtual_stages
 
 DEGREES = {
     "tp": "tensor_model_parallel_size",
@@ -43,7 +44,8 @@ def layout_of(settings: Settings, layers: int, experts: bool, ranks: int, notes:
     if sp and tp == 1:
         what = "--sequence-parallel has no effect with tensor-model-parallel-size 1"
         rule, fix = "sequence parallelism cuts over the tensor-parallel ranks", "remove it, or cut the tensors"
-        settings.find("MEG001", "sequence_parallel", what, rule, "tp 1", fix, serious=False)
+        edits = {"sequence_parallel": None}
+        settings.find("MEG001", "sequence_parallel", what, rule, "tp 1", fix, serious=False, edits=edits)
     grads, params = settings.on("overlap_grad_reduce"), settings.on("overlap_param_gather")
     if grads and not params and zero:
         notes.append("--overlap-grad-reduce without --overlap-param-gather: read as exchange that overlaps")
@@ -129,7 +131,10 @@ def _data_parallel(settings: Settings, degrees: dict[str, Any], ranks: int, zero
     each = cut[0] * cut[1] * cut[2] * copies
     if ranks % each:
         what, rule = "the degrees do not make the launch", "tp x pp x cp x optimizer instances divide the ranks"
-        got, fix = f"{ranks:,} ranks / {each:,}", "other degrees, or other nodes and cards"
+        factors = (("tp", cut[0]), ("pp", cut[1]), ("cp", cut[2]), ("instances", copies))
+        named = " x ".join(f"{name} {value}" for name, value in factors if value > 1)
+        got = f"{ranks:,} rank{'s' * (ranks > 1)} in the launch / ({named}) = {ranks / each:.6g}"
+        fix = f"{-(-ranks // each) * each:,} ranks, or other degrees"
         settings.find("MEG004", "tensor_model_parallel_size", what, rule, got, fix)
         return {"dp_replicate": copies}
     return {"dp_replicate": copies, "dp_shard": ranks // each}
@@ -150,14 +155,9 @@ def _chunks(settings: Settings, layers: int, pp: Any, notes: list[str]) -> tuple
             _odd(settings, "pipeline_model_parallel_layout", f"E, t a layer, m, L, with stages that {pp} divides")
             return 1, ()
         return len(found) // pp, tuple(found)
-    if each and not vpp:
-        whole = layers and layers % (pp * each) == 0
-        vpp = layers // (pp * each) if whole else 0
-        if layers and not whole:
-            _odd(
-                settings, "num_layers_per_virtual_pipeline_stage", f"layers / pp must be its multiple: {layers} / {pp}"
-            )
-    vpp = vpp or 1
+    if each and not vpp and layers and pp > 1:
+        vpp = virtual_stages(settings, layers, pp, each)
+    vpp = (vpp or 1) if pp > 1 else 1
     if not (first or last or any(ends)):
         return vpp, ()
     if not layers:
@@ -189,7 +189,8 @@ def _recompute(settings: Settings, vpp: int, notes: list[str]) -> dict[str, Any]
             what = "layers to recompute have no effect without --recompute-granularity full"
             rule, fix = "method and count belong to full recompute", "add --recompute-granularity full, or remove them"
             name = "recompute_num_layers" if count else "recompute_method"
-            settings.find("MEG002", name, what, rule, "no --recompute-granularity", fix, serious=False)
+            edits = {one: None for one in ("recompute_method", "recompute_num_layers") if one in settings.held}
+            settings.find("MEG002", name, what, rule, "no --recompute-granularity", fix, serious=False, edits=edits)
         return {"recompute": "none"}
     if kind == "selective":
         more = ("moe",) if settings.on("moe_layer_recompute") else ()

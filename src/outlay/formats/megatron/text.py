@@ -17,6 +17,7 @@ ALIASES = {
     "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
     "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
     "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
+    "microbatch_group_size_per_vp_stage": "microbatch_group_size_per_virtual_pipeline_stage",
     "gated_linear_unit": "swiglu",
     "fp8": "fp8_format",
     "fp4": "fp4_format",
@@ -25,6 +26,8 @@ ALIASES = {
     "cuda_graph_scope": "cuda_graph_modules",
     "use_distributed_fused_adam": "use_distributed_optimizer",
     "nproc_per_node": "gpus_per_node",
+    "num_gpus": "gpus_per_node",
+    "num_nodes": "nnodes",
     "gpus_per_node": "gpus_per_node",
 }
 NEGATED = {"disable_bias_linear": "add_bias_linear", "no_position_embedding": "add_position_embedding"}

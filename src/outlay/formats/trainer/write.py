@@ -11,6 +11,7 @@ from ..fine_tuning.writing import (
     HELD,
     REASONS,
     Entries,
+    accumulation,
     axis_losses,
     deepspeed_section,
     gathered,
@@ -85,11 +86,18 @@ def _model(run: Run) -> Entries:
         yield Lost("model", run.model.name, "the catalogue has no id of the hub for it: MODEL is yours")
 
 
+DEEPSPEED_AXES, FSDP_AXES = ("tp", "cp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
+
+
+def _axes(run: Run) -> tuple[str, ...]:
+    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
+
+
 def _task(run: Run) -> Entries:
     job = run.job
     yield "max_length", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", run.micro_batches
+    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
     if job.optimizer == "momentum":
         yield from (("optim", "sgd"), ("optim_args", "momentum=0.9"))
     elif job.optimizer in OURS:
@@ -148,7 +156,7 @@ def _cut(run: Run) -> Entries:
         yield "deepspeed", section
         if at.cp > 1:
             yield "parallelism_config", _Object("ParallelismConfig", {"sp_backend": "deepspeed", "sp_size": int(at.cp)})
-        yield from axis_losses(run, ("tp", "cp", "ep", "etp"), "DeepSpeed under the Trainer has no such axis")
+        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under the Trainer has no such axis")
         return
     if at.zero:
         yield from (("fsdp", True), ("fsdp_config", _fsdp(run)))
@@ -164,7 +172,7 @@ def _cut(run: Run) -> Entries:
         yield from (lost(run, name, "without shards all are copies") for name in ("dp_replicate", "dp_shard"))
     if at.cp > 1 and at.cp_kind != "all_gather":
         yield lost(run, "cp_kind", "all-gather is its own; alltoall stands in cp_handler")
-    yield from axis_losses(run, ("tp", "cp", "dp_replicate"), "it has no such axis")
+    yield from axis_losses(run, FSDP_AXES, "it has no such axis")
 
 
 def _fsdp(run: Run) -> dict[str, Any]:
