@@ -10,6 +10,7 @@ from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question
 from .mixing import MIXED
 from .plan_flags import plan_flags
 from .sweep.flags import sweep_flags
+from .watch_flags import LOG, watch_flags
 
 MODEL = Positional("model", "a config.json, its folder, a name from the catalogue, a bill, or - for standard input")
 AMOUNTS = (
@@ -239,6 +240,7 @@ COMMANDS = (
         ),
         written_flags,
     ),
+    Command("watch", "The log of a job: its pace, its memory, and its bill beside them.", "watching", LOG, watch_flags),
     Command(
         "models",
         "The models known by name, or one of them.",

@@ -150,7 +150,7 @@ def bill_schema() -> Schema:
     more = {"advice": list_of(record_of(ADVICE)), "split": SPLIT, "mixed": MIXED, "profile": PROFILE}
     more |= {"rampup": _ramp()}
     more |= {"offload": list_of(record_of(OFFLOAD)), "loading": record_of(LOADING), **WHOLE_RUN, **REACHED}
-    return {"$schema": DRAFT, **_with_more(made, more)}
+    return {"$schema": DRAFT, **with_more(made, more)}
 
 
 def _ramp() -> Schema:
@@ -160,7 +160,7 @@ def _ramp() -> Schema:
     return record_of({"sizes": list_of(record_of(size)), **whole, "run_steps": WHOLE, "run_seconds": NUMBER})
 
 
-def _with_more(record: Schema, more: Mapping[str, Any]) -> Schema:
+def with_more(record: Schema, more: Mapping[str, Any]) -> Schema:
     """An object that may have more keys."""
     return record | {"properties": record["properties"] | dict(more)}
 
@@ -197,7 +197,7 @@ def draw_schema() -> Schema:
         "files": list_of(TEXT),
         "notes": list_of(TEXT),
     }
-    return {"$schema": DRAFT, **_with_more(record_of(needed), more)}
+    return {"$schema": DRAFT, **with_more(record_of(needed), more)}
 
 
 def bubble_schema() -> Schema:
@@ -215,63 +215,10 @@ def bubble_schema() -> Schema:
     keys = {
         "schema": {"const": "outlay.bubble.1"},
         "version": TEXT,
-        "bubble": _with_more(record_of({**BUBBLE, **more}), {"simulated": _simulated()}),
+        "bubble": with_more(record_of({**BUBBLE, **more}), {"simulated": _simulated()}),
         "micro_batches": WHOLE,
     }
     return {"$schema": DRAFT, **record_of(keys)}
-
-
-def validate_schema() -> Schema:
-    """What `outlay validate --json` prints."""
-    from .validation.schema import schema
-
-    return schema()
-
-
-def plan_schema() -> Schema:
-    """What `outlay plan --json` prints: bills inside it are those of `outlay schema bill`."""
-    whole = {"type": "object", "description": "as given, every field filled"}
-    bill = {"type": ["object", "null"], "description": "as in `outlay schema bill`"}
-    layout = {"type": ["object", "null"], "description": "every field filled"}
-    ranked = record_of({"layout": layout, "bill": bill})
-    counts = ("space", "illegal", "duplicates", "legal", "pruned", "counted", "did_not_fit")
-    measured = {"seconds": NUMBER, "layouts_per_second": NUMBER, "proved": YES_NO, "gap": MAYBE}
-    point = {"peak_bytes": NUMBER, "seconds": NUMBER, "fits": YES_NO, "layout": layout}
-    tried: Schema = dict.fromkeys(("name", "model", "verdict"), TEXT)
-    tried |= dict.fromkeys(("ranks", "layers", "parameters", "sequence_length", "legal"), WHOLE)
-    tried |= {"tokens_per_second": MAYBE, "dollars_per_million_tokens": MAYBE}
-    gains = dict.fromkeys(("times", "seconds", "tokens_per_second", "gain"), NUMBER)
-    worth = {"resource": TEXT, **gains, "layout": layout}
-    model = record_of(
-        {
-            "name": TEXT,
-            "parameters": record_of(dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)),
-            "shape": {"type": "object"},
-        }
-    )
-    keys = {
-        "schema": {"const": "outlay.plan.1"},
-        "version": TEXT,
-        "model": model,
-        "job": whole,
-        "cluster": whole,
-        "engine": TEXT,
-        "space": {"type": "object", "description": "its width, and the values of every field"},
-        "objective": {"enum": ["time", "accelerators", "money", "tokens", "sequence", "model"]},
-        "best": list_of(ranked),
-        "frontier": list_of(record_of(point)),
-        "baselines": list_of(record_of({"name": TEXT, "layout": layout, "bill": bill})),
-        "rejected": list_of(record_of({"rule": TEXT, "count": WHOLE})),
-        "search": record_of(dict.fromkeys(counts, WHOLE) | measured),
-        "smallest": {"type": ["object", "null"], "description": "where nothing fits: the layout that needs least"},
-        "tried": list_of(record_of(tried)),
-        "simulated": {"type": ["object", "null"], "description": "the places of `best` by simulated time"},
-        "worth": list_of(record_of(worth)),
-        "why": {"type": ["object", "null"], "description": "of the values of --why: what becomes of them"},
-        "violations": list_of(record_of(VIOLATION)),
-        "assumptions": list_of(TEXT),
-    }
-    return {"$schema": DRAFT, **_with_more(record_of(keys), {"mixed": MIXED})}
 
 
 def _apart(module: str) -> Callable[[], Schema]:
@@ -286,15 +233,16 @@ def _apart(module: str) -> Callable[[], Schema]:
 
 OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "bill": bill_schema,
-    "plan": plan_schema,
+    "plan": _apart("plan.schema"),
     "bubble": bubble_schema,
     "draw": draw_schema,
     "recompute": _apart("recompute.schema"),
-    "validate": validate_schema,
+    "validate": _apart("validation.schema"),
     "choices": _apart("validation.choices_schema"),
     "fit": lambda: {"$schema": DRAFT, **FIT},
     "hold_out": _apart("validation.hold_out_schema"),
     "sweep": lambda: {"$schema": DRAFT, **SWEEP},
     "export": _apart("export_schema"),
     "check": _apart("check.record"),
+    "watch": _apart("watch_record"),
 }
