@@ -11,6 +11,7 @@ from outlay.model.families import FAMILIES, RENAMED, WRAPPERS
 from outlay.model.huggingface import read_config
 from outlay.model.model import Model
 from outlay.undivided import parameters
+from outlay.verify.parameters import unread
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -56,14 +57,6 @@ def test_the_defaults_of_a_class_give_its_default_model(kind: str) -> None:
     model = bare(kind)
 
     assert parameters(model).total + unread(model) == int(CLASSES[kind]["total"])
-
-
-def unread(model: Model) -> int:
-    """Two of three matrices of an expert that does nothing: LongCat's class allocates them, and never reads them."""
-    if model.family != "longcat_flash":
-        return 0
-    layers = (model.blocks[kind].experts for kind in model.pattern)
-    return sum(2 * part.spare * part.expert_width * model.hidden for part in layers if part)
 
 
 def test_every_family_has_small_configs() -> None:

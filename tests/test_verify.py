@@ -7,7 +7,10 @@ from outlay.verify.kinds import ITEMS, items_of
 from outlay.verify.memory import PLACES, place_of
 from test_import import foreign
 
-LIGHT = ("comparison", "kinds", "memory", "saved", "segments")
+LIGHT = (
+    "comparison", "configs", "flops", "kinds", "layout", "limits", "memory", "parameters", "saved", "schedule",
+    "segments", "traffic", "versions",
+)  # fmt: skip
 
 
 def test_a_comparison_says_its_ratio_and_whether_both_agree() -> None:

@@ -1,4 +1,4 @@
-"""What transformers builds: parameters of a config's model on the meta device, tied ones once, buffers never."""
+"""What transformers' config classes take for themselves, and random small configs of every family."""
 
 import csv
 import json
@@ -9,56 +9,10 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoConfig
 from transformers.utils import logging
 
-from outlay.model.families import RENAMED, WRAPPERS
-
 logging.set_verbosity_error()
-
-
-def parameters_built(config: dict[str, Any]) -> int:
-    """Parameters of the language model that transformers builds from a config, wrapper or not."""
-    kind, fields = text_fields(config)
-    # A padding token outside the vocabulary is refused by the class; which one it is changes no count.
-    settings = AutoConfig.for_model(kind, **{"pad_token_id": 0, **fields})
-    if type(settings) not in AutoModelForCausalLM._model_mapping:
-        return _built_inside(config["model_type"], settings, fields)
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(settings)
-    return sum(weight.numel() for weight in model.parameters())
-
-
-def _built_inside(kind: str, settings: Any, fields: dict[str, Any]) -> int:
-    """The same of a language model that has a class inside its wrapper alone; a flat file is the wrapper's text."""
-    wrapper = kind if kind in WRAPPERS else next(name for name, held in WRAPPERS.items() if held.text == kind)
-    text = fields if settings.model_type == wrapper else settings
-    tied = fields.get("tie_word_embeddings", getattr(settings, "tie_word_embeddings", False))
-    whole = AutoConfig.for_model(THINKERS.get(wrapper, wrapper), text_config=text, tie_word_embeddings=tied)
-    with torch.device("meta"):
-        model = AutoModelForImageTextToText.from_config(whole)
-    beside = ("visual", "vision", "audio", "projector")
-    return sum(weight.numel() for name, weight in model.named_parameters() if not any(part in name for part in beside))
-
-
-THINKERS = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_moe_thinker"}
-
-
-def text_fields(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The language model's type, as transformers knows it, and its fields; the tie flag is that of the whole."""
-    part = config.get("text_config", config)
-    fields = {key: value for key, value in part.items() if key not in DROPPED}
-    kind = part["model_type"]
-    if kind == "dbrx":  # the class needs it, and it changes no count
-        fields["attn_config"] = {"rope_theta": 1e4} | fields["attn_config"]
-    if part is not config:
-        wrapper = WRAPPERS[config["model_type"]]
-        fields["tie_word_embeddings"] = config.get("tie_word_embeddings", wrapper.tied)
-    return RENAMED.get(kind, kind), fields
-
-
-DROPPED = {"model_type", "auto_map", "quantization_config", "rope_scaling", "rope_parameters", "pad_token_id"}
 
 
 def class_defaults(kind: str, keys: tuple[str, ...]) -> tuple[list[Any], list[Any]]:

@@ -1,7 +1,6 @@
 """Bytes that torch's collectives carry, logged on eight ranks of which one is real, against the traffic formulas.
 
-A log holds the whole tensor of each collective and the size of its group. What one rank sends follows by the ring:
-(n - 1)/n of the whole in an all-gather or a reduce-scatter, twice that in an all-reduce.
+A log holds the whole tensor of each collective and the size of its group; what one rank sends follows by the ring.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,10 +16,7 @@ from torch.distributed._composable.replicate_with_fsdp import replicate
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import loss_parallel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 import outlay
 from outlay.engines.engine import Engine
@@ -30,6 +26,7 @@ from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.blocks import embedding_rows, head_rows, rows
 from outlay.sums import split_moves
+from outlay.verify.collectives import Call, Log, sent, whole_bytes
 from outlay.verify.models import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -43,53 +40,6 @@ ATTENTION = ours.Attention(HEADS, HEADS, HIDDEN // HEADS, HIDDEN // HEADS)
 BLOCK = ours.decoder_block("layer", ATTENTION, ours.FeedForward(WIDTH))
 MODEL = ours.Model("small", "llama", HIDDEN, VOCAB, (BLOCK,), (0,) * LAYERS)
 FSDP2 = outlay.load_engine("fsdp2")
-
-
-# --- the log --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Call:
-    """One collective: its kind, the bytes of the whole tensor, the ranks of its group (0: an all-reduce hides them)."""
-
-    kind: str
-    whole: int
-    ranks: int
-
-    def sent(self, replicas: int) -> float:
-        """Bytes that one rank sends on a ring; the group of an all-reduce is given."""
-        ranks = self.ranks or replicas
-        return (1 + (self.kind == "reduce")) * self.whole * (ranks - 1) / ranks
-
-
-KINDS = {"reduce_scatter": "scatter", "gather": "gather", "all_reduce": "reduce", "allreduce": "reduce"}
-
-
-class Log(TorchDispatchMode):
-    """Every collective that passes, as this rank calls it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[Call] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if DTensor in types:
-            return NotImplemented  # its parts come by themselves
-        out = func(*args, **(kwargs or {}))
-        if func.namespace in ("c10d", "_c10d_functional") and "wait" not in func.__name__:
-            kind = next((kind for name, kind in KINDS.items() if name in func.__name__), "other")
-            sizes = [part.nbytes for part in tree_leaves((args, kwargs, out)) if isinstance(part, Tensor)]
-            self.calls.append(Call(kind, max(sizes), 0 if kind == "reduce" else max(sizes) // min(sizes)))
-        return out
-
-
-def whole_bytes(calls: list[Call], kind: str) -> int:
-    """The full-side bytes of all collectives of one kind."""
-    return sum(call.whole for call in calls if call.kind == kind)
-
-
-def sent(calls: list[Call], replicas: int = RANKS) -> float:
-    return sum(call.sent(replicas) for call in calls)
 
 
 # --- data parallelism -----------------------------------------------------------------------------------------------
@@ -240,9 +190,9 @@ def two_by_four(eight_ranks: None) -> DeviceMesh:
 def test_copies_of_shards_add_an_all_reduce_of_one_shard(two_by_four: DeviceMesh) -> None:
     calls = logged_step(sharded(two_by_four, reshard=True))
 
-    assert {call.ranks for call in calls} == {4, 0}
+    assert {call.ranks for call in calls} == {4, 2}
     assert whole_bytes(calls, "reduce") == 4 * N // 4
-    assert sent(calls, replicas=2) == counted("dp", HSDP, engine=RESHARDS_ALL)
+    assert sent(calls) == counted("dp", HSDP, engine=RESHARDS_ALL)
 
 
 def test_copies_are_reduced_once_a_step_where_the_trainer_says_so(two_by_four: DeviceMesh) -> None:
@@ -251,7 +201,7 @@ def test_copies_are_reduced_once_a_step_where_the_trainer_says_so(two_by_four: D
     once = logged_step(wrap, 3, before=lambda model, last: model.set_requires_all_reduce(last))
     every = logged_step(wrap, 3)
 
-    assert sent(once, replicas=2) == counted("dp", HSDP, micro_batches=3, engine=RESHARDS_ALL)
+    assert sent(once) == counted("dp", HSDP, micro_batches=3, engine=RESHARDS_ALL)
     assert whole_bytes(every, "reduce") == 3 * whole_bytes(once, "reduce")
 
 

@@ -1,7 +1,6 @@
 """Model FLOPs against torch's own counter, on the model code of transformers."""
 
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -25,24 +24,11 @@ from outlay.model.huggingface import read_config
 from outlay.model.model import Model
 from outlay.model.operations import Attention
 from outlay.undivided import parameters, sequence_flops
+from outlay.verify.flops import BY_VALUE, HOW, full, run_flops
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TOKENS = 256
 
-
-def flash(q: Any, k: Any, v: Any, *rest: Any, **more: Any) -> int:
-    return sdpa_flop_count(q, k, v)
-
-
-def flash_backward(grad: Any, q: Any, k: Any, v: Any, *rest: Any, **more: Any) -> int:
-    return sdpa_backward_flop_count(grad, q, k, v)
-
-
-# The counter does not know the fused attention of CPUs; its formulas for that of GPUs serve.
-FUSED = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: flash,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: flash_backward,
-}
 
 BASE = {
     "vocab_size": 512, "hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 8, "intermediate_size": 512,
@@ -193,7 +179,6 @@ EXTRA = {
 """FLOPs that the code of a class runs beyond those of the model."""
 
 WRAPPED = ["step3p7"]  # their language model is built inside a model of images alone, and gets no image
-BY_VALUE = ["dbrx", "jetmoe", "longcat_flash", "step3p7"]  # they split tokens as the router says, and need data
 FLASH = ["llama", "qwen3", "mixtral"]  # their heads are as wide for values as for keys, as fused attention wants
 
 
@@ -213,21 +198,16 @@ class Counted:
 def counted(kind: str, attention: str = "eager", **more: Any) -> Counted:
     """Run a model without data. Experts run as batched multiplies, the one form of them that the counter sees."""
     config = AutoConfig.for_model(kind, **((OTHERS.get(kind) or CONFIGS[kind]) | more))
-    how = {"attn_implementation": attention, "experts_implementation": "batched_mm"}
-    data = kind in BY_VALUE
-    with nullcontext() if data else FakeTensorMode(), nullcontext() if data else no_init_weights():
-        family = AutoModelForImageTextToText if kind in WRAPPED else AutoModelForCausalLM
-        model = family.from_config(config, dtype=torch.bfloat16, **how)
-        tokens = torch.zeros(1, TOKENS, dtype=torch.long)
-        with FlopCounterMode(display=False, custom_mapping=FUSED) as ahead:
-            logits = model(input_ids=tokens, use_cache=False).logits
-        with FlopCounterMode(display=False, custom_mapping=FUSED) as back:
-            logits.float().sum().backward()
-    return Counted(ahead.get_total_flops(), back.get_total_flops(), config.to_dict())
+    family = AutoModelForImageTextToText if kind in WRAPPED else AutoModelForCausalLM
+    how = HOW | {"attn_implementation": attention}
+    forward, backward = run_flops(
+        lambda: family.from_config(config, dtype=torch.bfloat16, **how), TOKENS, kind in BY_VALUE
+    )
+    return Counted(forward, backward, config.to_dict())
 
 
 def ours(model: Model) -> float:
-    return sequence_flops(model, Job(sequence_length=TOKENS, global_batch=1, attention_flops="full"))
+    return sequence_flops(model, full(TOKENS))
 
 
 # Configs whose count differs from torch's in a named term.
@@ -297,10 +277,7 @@ def test_fused_attention_has_the_same_and_its_backward_pass_recomputes_the_score
 
 def ours_without_core(model: Model) -> float:
     """Linear in the tokens: what is left of two sequence lengths when what grows with their square is taken away."""
-    one, two = (
-        sequence_flops(model, Job(sequence_length=s, global_batch=1, attention_flops="full"))
-        for s in (TOKENS, 2 * TOKENS)
-    )
+    one, two = (sequence_flops(model, full(s)) for s in (TOKENS, 2 * TOKENS))
     return (4 * one - two) / 2
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from param_oracle import CASES, class_defaults, layer_types, parameters_built, random_config
+from param_oracle import CASES, class_defaults, layer_types, random_config
 
 from outlay.model import catalogue
 from outlay.model.families import FAMILIES, RENAMED, WRAPPERS
 from outlay.model.huggingface import read_config
 from outlay.undivided import parameters
-from test_families import unread
+from outlay.verify.parameters import parameters_built, unread
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 UNKNOWN = {"nemotron-nas"}  # transformers has no class of it

@@ -1,7 +1,7 @@
 """The list of commands: a row each. What a command does is loaded when it is called."""
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -145,6 +145,14 @@ def _validating() -> tuple[Flag, ...]:
     )
 
 
+def _verifying() -> tuple[Flag, ...]:
+    only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all"
+    layers = "how many layers are run, widths as they are; default: as many as take seconds"
+    engine = "what drives the run; default: fsdp2-uncompiled, which is what runs"
+    question = (replace(flag, help=engine) if flag.name == "engine" else flag for flag in question_flags())
+    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *question)
+
+
 def _hardware() -> tuple[Flag, ...]:
     return (
         Flag("toml", ("--toml",), "print a TOML file of it, to be edited and given to --on", switch=True),
@@ -268,6 +276,13 @@ COMMANDS = (
         "validating",
         (Positional("files", "CSV files with the header of measured runs", many=True),),
         _validating,
+    ),
+    Command(
+        "verify",
+        "The counts of one layout beside the same in PyTorch and transformers, on tensors without data (no GPU).",
+        "verifying",
+        (MODEL,),
+        _verifying,
     ),
     Command(
         "sweep",

@@ -245,4 +245,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "export": _apart("export_schema"),
     "check": _apart("check.record"),
     "watch": _apart("watch_record"),
+    "verify": _apart("verified"),
 }

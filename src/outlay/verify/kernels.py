@@ -49,6 +49,53 @@ class FusedNorm(torch.autograd.Function):
         return like(back, x), like(own, x, Partial()), None
 
 
+@torch.library.custom_op("outlay::attention", mutates_args=())
+def attention(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Causal attention in one kernel, values as wide as they are: what it gives, and one fp32 statistic a score row."""
+    scores = (q @ k.transpose(-1, -2)).float() / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    return scores.softmax(-1).to(v.dtype) @ v, scores.logsumexp(-1)
+
+
+@attention.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(v), v.new_empty(v.shape[:-1], dtype=torch.float32)
+
+
+@torch.library.custom_op("outlay::attention_backward", mutates_args=())
+def attention_backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, rows: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Its backward pass in one kernel, the scores computed again: the gradients of queries, keys and values."""
+    scale = q.shape[-1] ** -0.5
+    scores = (q @ k.transpose(-1, -2)).float() * scale
+    hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    weights = (scores - rows.unsqueeze(-1)).exp().masked_fill(hidden, 0)
+    inner = grad.float() @ v.float().transpose(-1, -2) - (grad * out).float().sum(-1, keepdim=True)
+    back = (weights * inner * scale).to(q.dtype)
+    return back @ k, back.transpose(-1, -2) @ q, weights.to(v.dtype).transpose(-1, -2) @ grad
+
+
+@attention_backward.register_fake
+def _(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+
+
+class FusedAttention(torch.autograd.Function):
+    """Attention as a fused kernel runs it: it keeps what it reads, what it gives, and a statistic a row of scores."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out, rows = attention(q, k, v)
+        ctx.save_for_backward(q, k, v, out, rows)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = attention_backward(grad, *ctx.saved_tensors)
+        return q, k, v
+
+
 def local(tensor: Tensor) -> Tensor:
     """The part of a tensor that this rank holds."""
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor

@@ -5,8 +5,7 @@ parallelism. Where the engine's kernels are transformers', its Llama is what run
 """
 
 from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..bill import case_of, load
 from ..cluster.accelerator import Cluster
@@ -36,29 +35,23 @@ TABLE = "torch keeps the embedding's gradient whole on each rank: its row-wise b
 IDS = "without token ids and targets"
 
 
-def track(case: Case) -> "tuple[Tracked, int]":
-    """One step of a case in torch, and how many tensors it trains."""
-    from torch import bfloat16, float32, long, set_default_dtype, zeros
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.distributed.tensor.parallel import loss_parallel
+class Rank(NamedTuple):
+    """What one rank did in one step, the tensors it trains, and the parameters it has beyond an even share."""
 
-    from .build import cut, layers_of, plain_model, recomputed, transformers_llama
-    from .ranks import mesh_of, one_of
+    step: "Tracked"
+    tensors: int
+    beyond: float
+
+
+def track(case: Case) -> Rank:
+    """One step of a case in torch."""
+    from .build import first_rank, layers_of, plain_model, transformers_llama, uneven
     from .tracking import tracked_step
 
     build = transformers_llama if case.engine.kernels == "transformers" else plain_model
-    with one_of(int(case.layout.world)):
-        mesh = mesh_of(case.layout)
-        with FakeTensorMode(), loss_parallel() if case.layout.tp > 1 else nullcontext():
-            set_default_dtype(float32 if case.layout.zero else bfloat16)
-            model, loss = build(case.model)
-            set_default_dtype(float32)
-            recomputed(model, case.layout.recompute)
-            cut(model, mesh, case)
-            tokens = zeros(case.layout.micro_batch, case.job.sequence_length, dtype=long)
-            inputs = (tokens, tokens.clone())
-            step = tracked_step(model, layers_of(model), loss, inputs, int(case.micro_batches))
-            return step, len(list(model.parameters()))
+    with first_rank(case, build) as rank:
+        step = tracked_step(rank.model, layers_of(rank.model), rank.loss, rank.inputs, int(case.micro_batches))
+        return Rank(step, len(list(rank.model.parameters())), uneven(rank.model))
 
 
 def compare_memory(model: Model, job: Job, cluster: Cluster, layout: Layout, engine: Engine) -> tuple[Comparison, ...]:
@@ -66,15 +59,14 @@ def compare_memory(model: Model, job: Job, cluster: Cluster, layout: Layout, eng
     case, _ = case_of(model, job, cluster, layout, engine)
     if fault := not_run(case):
         raise InputError(fault)
-    step, tensors = track(case)
-    return tuple(_compared(case, load(case).stages[0], step, tensors))
+    return tuple(_compared(case, load(case).stages[0], track(case)))
 
 
 def not_run(case: Case) -> Fault | None:
     """What no step in torch is built for."""
     at = case.layout
     cuts = (at.cp, at.pp, at.ep, at.etp)
-    sharded = at.zero >= 2 and at.dp_shard > 1
+    sharded = at.zero >= 2
     alone = at.zero == 0 and at.dp == 1 and case.recipe.weights == case.recipe.gradients == HALF
     waits = sharded and at.accumulate_whole
     if cuts == (1, 1, 1, 1) and (sharded or alone) and (waits or case.micro_batches == 1):
@@ -82,7 +74,7 @@ def not_run(case: Case) -> Fault | None:
     return Fault(
         "VER001",
         "this layout is not run against PyTorch",
-        "FSDP2 (--zero 3 or 2, --dp-shard above 1), also with --dp-replicate; or one copy of all in bf16 (--zero 0"
+        "FSDP2 (--zero 3 or 2), also with --dp-replicate; or one copy of all in bf16 (--zero 0"
         " --bytes 8); both with --tp and --sp, one micro-batch a step, or several with --accumulate-whole",
         f"cp {at.cp}, pp {at.pp}, ep {at.ep}, etp {at.etp}, zero {at.zero}, dp_shard {at.dp_shard},"
         f" {float(case.micro_batches):g} micro-batches",
@@ -100,24 +92,35 @@ def extras(case: Case) -> dict[str, int]:
         found["shifted targets"] = NUMBER * (tokens + (case.layout.micro_batch == 1))
         if case.layout.recompute == "full":
             found["positions"] = NUMBER * case.job.sequence_length
-    if (experts := case.model.blocks[0].experts) and case.layout.recompute != "full":
-        indices = (14 * experts.active + 4) * tokens + 4 * experts.experts  # as Mixtral's router happens to keep them
-        found["indices of experts"] = case.model.layers * indices
-    return found
+    if case.layout.recompute == "full":
+        return found
+    each = [case.model.blocks[kind] for kind in case.model.pattern]
+    kept = sum((14 * part.active + 4) * tokens + 4 * part.experts for block in each if (part := block.experts))
+    turned = sum(of.rope_dim for block in each if (of := block.attention))
+    more = {  # as Mixtral's router happens to keep them; as latent attention makes them in each layer
+        "indices of experts": kept,
+        "rotary tables of each layer": 2 * 2 * case.job.sequence_length * turned,
+    }
+    return found | {name: size for name, size in more.items() if size}
 
 
-def _compared(case: Case, stage: StageCosts, step: "Tracked", tensors: int) -> Iterator[Comparison]:
+def _compared(case: Case, stage: StageCosts, rank: Rank) -> Iterator[Comparison]:
+    step, recipe = rank.step, case.recipe
     held, peak, apart = items_of(step.after_update), items_of(step.peak), extras(case)
-    yield Comparison("weights", float(weight_bytes(stage, case)), held["weights"], "B")
-    spread = TABLE if case.layout.zero == 0 and case.layout.tp > 1 else ""
+    beyond = f"without {rank.beyond:,.0f} parameters beyond an even share, of rows that the ranks do not divide"
+    more = [beyond] if rank.beyond else []
+    weights = held["weights"] - recipe.weights * rank.beyond
+    yield Comparison("weights", float(weight_bytes(stage, case)), weights, "B", *more)
+    spread = [TABLE] if case.layout.zero == 0 and case.layout.tp > 1 else more
     if case.micro_batches == 1:  # else they stand whole until the last backward pass, and are shards after it
-        yield Comparison("gradients", float(gradient_bytes(stage, case)), held["gradients"], "B", spread)
+        gradients = held["gradients"] - recipe.gradients * rank.beyond
+        yield Comparison("gradients", float(gradient_bytes(stage, case)), gradients, "B", *spread)
     yield Comparison(
         "optimizer",
         float(optimizer_bytes(stage, case)),
-        held["optimizer"] - COUNTER * tensors,
+        held["optimizer"] - COUNTER * rank.tensors - 2 * recipe.weights * rank.beyond,
         "B",
-        f"without the counters of steps, {COUNTER} B a tensor",
+        ", ".join([f"without the counters of steps, {COUNTER} B a tensor", *more]),
     )
     yield Comparison(
         "tape",

@@ -51,16 +51,24 @@ class Attention(nn.Module):
     """Grouped-query attention around a fused core; norms of q and k over one head, or over all heads together."""
 
     def __init__(
-        self, hidden: int, heads: int, kv_heads: int, rotate: bool = False, bias: bool = False, head_norm: str = "none"
+        self,
+        hidden: int,
+        heads: int,
+        kv_heads: int,
+        rotate: bool = False,
+        bias: bool = False,
+        head_norm: str = "none",
+        dim: int = 0,
+        out_bias: bool | None = None,
     ) -> None:
         super().__init__()
-        self.dim, self.rotate, self.head_norm = hidden // heads, rotate, head_norm
+        self.dim, self.rotate, self.head_norm = dim or hidden // heads, rotate, head_norm
         self.recompute = False  # the core alone
-        keys = kv_heads * self.dim
-        self.q, self.k, self.v = linear(hidden, hidden, bias), linear(hidden, keys, bias), linear(hidden, keys, bias)
-        self.out = linear(hidden, hidden, bias)
+        queries, keys = heads * self.dim, kv_heads * self.dim
+        self.q, self.k, self.v = linear(hidden, queries, bias), linear(hidden, keys, bias), linear(hidden, keys, bias)
+        self.out = linear(queries, hidden, bias if out_bias is None else out_bias)
         if head_norm != "none":
-            widths = (self.dim, self.dim) if head_norm == "head" else (hidden, keys)
+            widths = (self.dim, self.dim) if head_norm == "head" else (queries, keys)
             self.q_norm, self.k_norm = map(Norm, widths)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from .kernels import Dropout
+from .kernels import Dropout, FusedAttention
 from .models import Norm, angles, linear, rotated
 
 
@@ -54,8 +54,9 @@ class LatentAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.key, self.rope, self.value, self.latent, self.copied = heads, key, rope, value, latent, copied
-        self.q_down, self.q_norm = linear(hidden, query), Norm(query)
-        self.q_up = linear(query, heads * (key + rope))
+        self.q_down: nn.Module = linear(hidden, query) if query else nn.Identity()
+        self.q_norm: nn.Module = Norm(query) if query else nn.Identity()
+        self.q_up = linear(query or hidden, heads * (key + rope))
         self.kv_down, self.kv_norm = linear(hidden, latent + rope), Norm(latent)
         self.kv_up, self.out = linear(latent, heads * (key + value)), linear(heads * value, hidden)
 
@@ -69,5 +70,9 @@ class LatentAttention(nn.Module):
         turned = rotated(k_turned.unsqueeze(2), *tables).expand(-1, -1, self.heads, -1)
         q, k = torch.cat((q, rotated(q_turned, *tables)), -1), torch.cat((k, turned), -1)
         v = v.contiguous() if self.copied else v
-        out = functional.scaled_dot_product_attention(*(part.transpose(1, 2) for part in (q, k, v)), is_causal=True)
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))
+        alike = self.value == self.key + self.rope  # as torch's own fused kernel on a CPU wants it
+        out = (
+            functional.scaled_dot_product_attention(q, k, v, is_causal=True) if alike else FusedAttention.apply(q, k, v)
+        )
         return self.out(out.transpose(1, 2).flatten(2))

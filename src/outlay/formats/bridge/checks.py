@@ -152,10 +152,17 @@ def _sequence(at: Settings) -> Iterator[Finding]:
 
 
 def _sent(held: Mapping[str, Setting], at: Settings) -> Iterator[Finding]:
-    """Stages send in a type that no default has; a precision by name, and every recipe, brings one."""
+    """Stages send in a type that no default has; a precision by name, and every recipe, brings one. A configuration
+    that says the layers itself stands on no recipe."""
     pipeline = at.held.get("pipeline_model_parallel_size")
     typed = any(name.startswith("mixed_precision") or name.endswith(("pipeline_dtype", "recipe")) for name in held)
-    if pipeline and not typed and not pipeline.unknown and _value(pipeline) not in ("", "1"):
+    if (
+        pipeline
+        and "model.num_layers" in held
+        and not typed
+        and not pipeline.unknown
+        and _value(pipeline) not in ("", "1")
+    ):
         rule = "ModelParallelConfig: with a pipeline, pipeline_dtype has to be given; mixed_precision brings it"
         yield _found("BRG011", pipeline, "no pipeline_dtype beside a pipeline", rule, "mixed_precision=bf16_mixed")
 

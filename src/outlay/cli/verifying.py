@@ -1,0 +1,105 @@
+"""outlay verify: the counts of one layout beside the same in PyTorch and transformers, on tensors without data."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..bill import Bill
+from ..errors import Fault, InputError, nearest, quoted
+from ..model.catalogue import entry
+from ..model.huggingface import load
+from ..show.restore import is_bill
+from ..verify.configs import Config
+from ..verify.layout import KINDS, Subject, Verified
+from ..verify.versions import versions_fault
+from .configuring import config_of
+from .flags import Given
+from .output import tell
+from .question import read_question
+from .values import Faults, count
+
+ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
+MOST_LAYERS = 1_000
+
+
+def verify(given: Given) -> int:
+    """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared."""
+    from ..show.verified import agrees_all, illegal_lines, verified_lines, verified_record
+
+    faults = Faults()
+    only = faults.attempt(kinds, given.text("only"))
+    text = given.text("layers")
+    layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
+    question = faults.attempt(read_question, given, engine=ENGINE)
+    if fault := versions_fault():
+        faults.add(fault)
+    faults.stop()
+    bill = question.bill()
+    if bill.violations:
+        tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
+        return 1
+    found = _run(given, bill, only, layers or 0)
+    tell(given, lambda: verified_record(bill, found), lambda style: verified_lines(bill, found, style))
+    return 0 if agrees_all(found) else 1
+
+
+def kinds(text: str | None) -> tuple[str, ...]:
+    """The kinds of comparison that are asked for; all by default."""
+    if text is None:
+        return KINDS
+    asked = [word.strip() for word in text.split(",")]
+    if wrong := [word for word in asked if word not in KINDS]:
+        close = nearest(wrong[0], KINDS) or [KINDS[0]]
+        rule = f"--only names some of {', '.join(KINDS)}"
+        raise InputError(
+            Fault("VER004", f"nothing called {quoted(wrong[0])} is compared", rule, quoted(text), f"--only {close[0]}")
+        )
+    return tuple(kind for kind in KINDS if kind in asked)
+
+
+def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int) -> Verified:
+    from ..verify.layout import verify as run
+
+    config, missing = config_behind(given)
+    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing)
+    progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries, about private names
+        found = run(subject, only, layers, progress or (lambda kind: None))
+    if progress:
+        progress.close()
+    return found
+
+
+def config_behind(given: Given) -> tuple[Config | None, str]:
+    """The config.json of MODEL as it stands; or why there is none that transformers could build."""
+    text = given.text("model") or str(config_of(given.text("config")).get("model", ""))
+    if given.text("family") or given.text("part"):
+        return None, "the config is read otherwise than it says (--as, --part)"
+    if text == "-":
+        return None, "a config on standard input is read once (give its path)"
+    explicit = text.lower().endswith(".json") or os.sep in text or os.path.exists(text)
+    config = load(text) if explicit else entry(text).config
+    return (None, "a printed bill holds no config.json (give that)") if is_bill(config) else (config, "")
+
+
+@dataclass
+class Progress:
+    """Told when a run begins; writes one line that replaces itself. The first one takes seconds to load its engine."""
+
+    write: Callable[[str], object]  # such as sys.stderr.write
+    most: int
+    begun: int = 0
+
+    def __call__(self, kind: str) -> None:
+        """One more run begins."""
+        self.begun += 1
+        self.write(f"\r{f'running {kind} in PyTorch, {self.begun} of at most {self.most} runs ..'.ljust(72)}")
+
+    def close(self) -> None:
+        """Wipe the line, if there is one."""
+        if self.begun:
+            self.write("\r" + " " * 72 + "\r")

@@ -1,0 +1,126 @@
+"""What PyTorch says to the counts of one layout: the answer first, one line a comparison, then notes and what was not
+run."""
+
+from collections.abc import Iterator
+
+from ..bill import Bill
+from ..verify.layout import KINDS, PEAK, Checked, Verified
+from ..verify.versions import WANTED
+from .labels import NOT_LEGAL
+from .record import Record, head, model, plain
+from .schema import DRAFT, MAYBE, TEXT, VIOLATION, WHOLE, Schema, list_of, record_of
+from .terminal import subject_lines, violation_lines
+from .text import BAD, GOOD, WARN, Style, block, counted, percent, safe, table
+
+ENGINES = " and ".join(f"{name} {version}" for name, version in WANTED.items())
+
+
+def agrees_all(found: Verified) -> bool:
+    """Whether something was compared, and nothing disagrees."""
+    return bool(found.checked) and not found.wrong
+
+
+def verified_lines(bill: Bill, found: Verified, style: Style) -> Iterator[str]:
+    """The answer of `outlay verify`."""
+    yield from _headline(found, style)
+    for said in found.scaled:
+        yield from block("SCALED", said, style)
+    yield from subject_lines(bill, style)
+    if found.checked:
+        heads = ("compared", "outlay", "engine", "ratio", "agrees")
+        yield from ["", *table(heads, [_row(one) for one in found.checked], style, "lrrrl"), ""]
+    for one in found.checked:
+        notes = dict.fromkeys(filter(None, (one.comparison.note, one.reason if one.agrees is None else "")))
+        if notes:
+            yield from block("NOTE", safe(f"{one.comparison.name}: {'; '.join(notes)}"), style)
+    for left in found.not_run:
+        yield from block("NOT RUN", safe(f"{', '.join(left.kinds)}: {left.reason}"), style)
+
+
+def illegal_lines(bill: Bill, style: Style) -> Iterator[str]:
+    """A layout that breaks rules is not run."""
+    yield from block(NOT_LEGAL, "a layout that breaks rules is not run", style, f"1;{BAD}")
+    yield ""
+    yield from violation_lines(bill.violations, style)
+    yield from subject_lines(bill, style)
+
+
+def _headline(found: Verified, style: Style) -> list[str]:
+    many, wrong = len(found.checked), found.wrong
+    meant = sum(one.agrees is None for one in found.checked)
+    more = f"; {meant} otherwise, as noted" if meant else ""
+    left = sum(len(one.kinds) for one in found.not_run)
+    more += f"; {counted(left, 'kind')} not run" if left else ""
+    if not many:
+        return block("NOT RUN", f"nothing is compared with {ENGINES}{more}", style, f"1;{WARN}")
+    if wrong:
+        named = ", ".join(one.comparison.name for one in wrong)
+        text = f"{len(wrong)} of {many} comparisons with {ENGINES}: {named}{more}"
+        return block("DISAGREES", text, style, f"1;{BAD}")
+    text = f"{many - meant} of {many} comparisons with {ENGINES}{more}"
+    return block("AGREES", text, style, f"1;{GOOD}")
+
+
+def _row(one: Checked) -> tuple[str, ...]:
+    of = one.comparison
+    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations") else of.name
+    return (name, f"{of.counted:,.0f}", f"{of.measured:,.0f}", f"{of.ratio:.6f}", _word(one))
+
+
+def _word(one: Checked) -> str:
+    if one.agrees is None:
+        return "see note"
+    if not one.agrees:
+        return "DIFFERS"
+    return f"within {percent(PEAK)}" if one.kind == "peak" else "exact"
+
+
+def verified_record(bill: Bill, found: Verified | None) -> Record:
+    """The same as one object; of a layout that breaks rules, its violations and no comparison."""
+    checked = found.checked if found else ()
+    return head("verify") | {
+        "engines": dict(WANTED),
+        "agrees": bool(found) and agrees_all(found),  # type: ignore[arg-type]
+        "model": model(bill),
+        "job": plain(bill.job),
+        "cluster": plain(bill.cluster),
+        "layout": plain(bill.layout),
+        "engine": bill.engine.name,
+        "scaled": list(found.scaled) if found else [],
+        "comparisons": [_comparison(one) for one in checked],
+        "not_run": [{"kinds": list(one.kinds), "reason": one.reason} for one in found.not_run] if found else [],
+        "violations": plain(bill.violations),
+        "assumptions": list(bill.assumptions),
+    }
+
+
+def _comparison(one: Checked) -> Record:
+    of = one.comparison
+    figures = {"counted": plain(of.counted), "measured": plain(of.measured), "ratio": plain(of.ratio)}
+    said = {"within": one.within, "agrees": one.agrees, "note": of.note, "reason": one.reason}
+    return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said}
+
+
+def schema() -> Schema:
+    """What `outlay verify --json` prints."""
+    figures = {"counted": {"type": "number"}, "measured": {"type": "number"}, "ratio": MAYBE}
+    maybe = {"type": ["boolean", "null"], "description": "null where both differ for a known reason"}
+    one = {"kind": {"enum": list(KINDS)}, "name": TEXT, "unit": TEXT, **figures}
+    one |= {"within": {"type": "number", "minimum": 0}, "agrees": maybe, "note": TEXT, "reason": TEXT}
+    counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
+    whole = {"type": "object", "description": "as given, every field filled"}
+    keys = {
+        "schema": {"const": "outlay.verify.1"},
+        "version": TEXT,
+        "engines": {"type": "object", "additionalProperties": TEXT},
+        "agrees": {"type": "boolean"},
+        "model": record_of({"name": TEXT, "parameters": record_of(counts), "shape": {"type": "object"}}),
+        **dict.fromkeys(("job", "cluster", "layout"), whole),
+        "engine": TEXT,
+        "scaled": list_of(TEXT),
+        "comparisons": list_of(record_of(one)),
+        "not_run": list_of(record_of({"kinds": list_of({"enum": list(KINDS)}), "reason": TEXT})),
+        "violations": list_of(record_of(VIOLATION)),
+        "assumptions": list_of(TEXT),
+    }
+    return {"$schema": DRAFT, **record_of(keys)}

@@ -1,0 +1,286 @@
+"""All comparisons of one layout, scaled down where it must be: layers cut, widths kept, fewer micro-batches."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..bill import case_of
+from ..cluster.accelerator import Cluster
+from ..engines.engine import Engine
+from ..errors import InputError
+from ..job import AUTO, Job
+from ..layout.axes import Layout
+from ..layout.case import Case
+from ..model.model import Model
+from ..schedule.orders import names
+from ..schedule.passes import Order
+from ..simulated import order_of
+from . import limits
+from .comparison import Comparison
+from .configs import Config, with_layers
+from .flops import BY_VALUE, OTHERWISE, compare_flops
+from .memory import TABLE, compare_memory
+from .parameters import compare_parameters
+from .schedule import LONGEST, compare_schedule
+from .traffic import compare_traffic
+
+KINDS = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
+STATES = ("weights", "gradients", "optimizer")
+PLACE = "place of the peak"
+COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
+UNEQUAL = "layers of several kinds: those that stand at one moment are all counted as the largest"
+ROUNDING = 1e-12  # of a figure that is exact: sums of shares in floating point
+PEAK = 0.02
+MOST_LAYERS, MOST_WHOLE = 32, 4  # that are run by themselves; torch's tracker of what nothing shards is slow
+SOME = 2  # micro-batches of a step: one, and one more after it
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is verified: a complete question, and the model's config.json, or why there is none."""
+
+    model: Model
+    job: Job
+    cluster: Cluster
+    layout: Layout
+    engine: Engine
+    config: Config | None
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One comparison, of which kind, and within what share both should be. `reason`: why they differ if they do."""
+
+    kind: str
+    comparison: Comparison
+    within: float = ROUNDING
+    reason: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether both are equal; None where they differ for a known reason."""
+        return self.comparison.agrees(self.within) or (None if self.reason else False)
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """Kinds of comparison that are not run for a layout, and why: neither agreement nor disagreement."""
+
+    kinds: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What agrees, what does not, what was not run, and how the layout was scaled down."""
+
+    checked: tuple[Checked, ...]
+    not_run: tuple[NotRun, ...]
+    scaled: tuple[str, ...]
+
+    @property
+    def wrong(self) -> tuple[Checked, ...]:
+        """The comparisons that disagree."""
+        return tuple(one for one in self.checked if one.agrees is False)
+
+
+def verify(
+    subject: Subject, only: tuple[str, ...] = KINDS, layers: int = 0, began: Callable[[str], object] = lambda kind: None
+) -> Verified:
+    """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
+    run = Run(subject, only, layers, began)
+    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule()]
+    checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
+    return Verified(tuple(checked), tuple(one for one in found if isinstance(one, NotRun)), tuple(run.scaled))
+
+
+Found = Iterator[Checked | NotRun]
+
+
+@dataclass
+class Run:
+    """One run of the comparisons, and what it scales down on its way."""
+
+    subject: Subject
+    only: tuple[str, ...]
+    asked: int
+    began: Callable[[str], object]
+    scaled: dict[str, None] = field(default_factory=dict)  # in order, each once
+
+    def parameters(self) -> Found:
+        """Of the whole model: nothing is scaled."""
+        if "parameters" not in self.only:
+            return
+        of = self.subject
+        if of.config is None:
+            yield NotRun(("parameters",), of.missing)
+            return
+        self.began("parameters")
+        found = attempted(compare_parameters, of.model, of.config)
+        yield from _each("parameters", found, within=0)
+
+    def flops(self) -> Found:
+        """Of one sequence through the model code of transformers."""
+        if "flops" not in self.only:
+            return
+        of = self.subject
+        model, config = self.cut_config()
+        by_value = of.model.family in BY_VALUE
+        if config is None or by_value:
+            why = "the class splits tokens as its router says, which needs data" if by_value else of.missing
+            yield NotRun(("flops",), why)
+            return
+        self.began("flops")
+        found = attempted(compare_flops, model, config, of.job.sequence_length)
+        yield from _each("flops", found, reason=OTHERWISE.get(of.model.family, ""))
+
+    def memory(self) -> Found:
+        """States, tape and peak of one rank: one run for all three."""
+        kinds = tuple(kind for kind in ("states", "tape", "peak") if kind in self.only)
+        if not kinds:
+            return
+        case = self.case(self.subject.layout.accumulate_whole)
+        why = limits.cut_otherwise(case) or limits.kept_otherwise(case) or limits.built_otherwise(case.model, case)
+        left = {kind: limits.measured_otherwise(kind, case) for kind in kinds}
+        if why or all(left.values()):
+            yield NotRun(kinds, why or left[kinds[0]])
+            return
+        yield from (NotRun((kind,), reason) for kind, reason in left.items() if reason)
+        self.shrinks(case, "memory")
+        self.began("memory")
+        found = compare_memory(case.model, case.job, case.cluster, case.layout, case.engine)
+        fewer = case.layout.zero and 0 < case.model.experts < case.layout.dp_shard
+        known = COPIED if fewer else UNEQUAL if len(set(case.model.pattern)) > 1 else ""
+        place = next((f"where it stands, {one.note.replace('; ', ', ')}" for one in found if one.name == PLACE), "")
+        for one in found:
+            kind = "states" if one.name in STATES else one.name
+            if kind in left and not left[kind]:
+                shown = replace(one, note="; ".join(filter(None, (one.note, place)))) if kind == "peak" else one
+                reason = TABLE if one.note == TABLE else known if kind == "peak" else ""
+                yield Checked(kind, shown, PEAK if kind == "peak" else ROUNDING, reason)
+
+    def traffic(self) -> Found:
+        """What a rank sends on each axis that is cut."""
+        if "traffic" not in self.only:
+            return
+        case = self.case(several=True)
+        why = limits.cut_otherwise(case) or limits.moved_otherwise(case)
+        other = limits.built_otherwise(case.model, case)
+        model, config = self.cut_config() if other else (case.model, None)
+        if other and not why:
+            why = limits.classes_otherwise(case, config is not None) or (other if model.family in BY_VALUE else "")
+        if why:
+            yield NotRun(("traffic",), why)
+            return
+        self.shrinks(case, "traffic")
+        self.began("traffic")
+        if config is None:
+            yield from _each("traffic", compare_traffic(case))
+            return
+        from .build import of_transformers
+
+        yield from _each("traffic", attempted(compare_traffic, case, of_transformers(config)))
+
+    def schedule(self) -> Found:
+        """The order of a pipeline's passes."""
+        if "schedule" not in self.only:
+            return
+        if why := self.unordered():
+            yield NotRun(("schedule",), why)
+            return
+        self.began("schedule")
+        order = self.order()
+        found = compare_schedule(order, int(self.subject.layout.vpp))
+        yield from _each("schedule", found, within=0)
+
+    # --- scaled down ------------------------------------------------------------------------------------------------
+
+    def unordered(self) -> str:
+        """Why there is no order that PyTorch could take."""
+        at = self.subject.layout
+        if at.pp == 1:
+            return "one stage is no pipeline"
+        return "" if at.schedule in names() else f"no order of {at.schedule} is known"
+
+    def order(self) -> Order:
+        """The order that the engine runs, of fewer micro-batches where PyTorch would take long."""
+        of = self.subject
+        case = case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]
+        many, pp = int(case.micro_batches), int(of.layout.pp)
+        each = 2 * int(of.layout.vpp) * pp
+        if many * each > LONGEST:
+            few = max(2 * pp, LONGEST // each // pp * pp)
+            if few < many:
+                self.scaled[f"schedule: {few:,} of {many:,} micro-batches, whose order repeats"] = None
+                many = few
+        return order_of(case, many)
+
+    def layers(self) -> int:
+        """How many layers are run: at least one of each kind, and two of the last, which stand gathered together."""
+        model, at = self.subject.model, self.subject.layout
+        kinds = 2 + max(model.pattern.index(kind) for kind in set(model.pattern)) if len(model.blocks) > 1 else 1
+        most = MOST_WHOLE if at.zero == 0 and at.dp == 1 else MOST_LAYERS
+        return min(model.layers, max(kinds, self.asked or most))
+
+    def cut_config(self) -> tuple[Model, Config | None]:
+        """The model with its first layers, and the config that says the same; whole where no config can."""
+        of, layers = self.subject, self.layers()
+        if of.config is None or layers == of.model.layers:
+            return of.model, of.config
+        config = with_layers(of.config, layers)
+        if config is None:
+            return of.model, of.config
+        self.says_layers()
+        return replace(of.model, pattern=of.model.pattern[:layers]), config
+
+    def says_layers(self) -> None:
+        """Say how many layers are run, if not all."""
+        layers, whole = self.layers(), self.subject.model.layers
+        if layers < whole:
+            said = "FLOPs, states, tape and traffic are linear in them, ends apart; the peak may stand elsewhere"
+            self.scaled[f"{layers} of {whole} layers, widths as they are (--layers): {said}"] = None
+
+    def case(self, several: bool) -> Case:
+        """The case that is run: fewer layers and micro-batches."""
+        of, at = self.subject, self.subject.layout
+        layers = self.layers()
+        many = of.job.global_batch // (at.dp * at.micro_batch)
+        batch = int(at.dp * at.micro_batch * min(many, SOME if several else 1))
+        job = replace(of.job, global_batch=batch)
+        all_again = at.recompute == "full" and at.pp == 1 and at.recompute_layers == of.model.layers
+        layout: Any = replace(at, recompute_layers=AUTO) if all_again else at
+        model = replace(of.model, pattern=of.model.pattern[:layers])
+        return case_of(model, job, of.cluster, layout, of.engine)[0] if at.pp == 1 else self.whole()
+
+    def whole(self) -> Case:
+        """The case as it is asked."""
+        of = self.subject
+        return case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]
+
+    def shrinks(self, case: Case, kind: str) -> None:
+        """Say what is smaller in a case that is run."""
+        self.says_layers()
+        many = self.subject.job.global_batch // (case.layout.dp * case.layout.micro_batch)
+        if (few := int(case.micro_batches)) < many:
+            lost = "no gradients of one before stand beside its tape" if few == 1 else "the others are alike"
+            self.scaled[f"{kind}: {few} of {many} micro-batches a step, {lost}"] = None
+
+
+def attempted(compare: Any, *inputs: Any) -> tuple[Comparison, ...] | str:
+    """A comparison on a class of transformers; its complaint where it cannot be run."""
+    try:
+        found: tuple[Comparison, ...] = compare(*inputs)
+        return found
+    except InputError:
+        raise
+    except Exception as error:  # of another's class, which may refuse a config in any way
+        return f"transformers does not run it here: {type(error).__name__}: {' '.join(str(error).split())[:150]}"
+
+
+def _each(kind: str, found: tuple[Comparison, ...] | str, within: float = ROUNDING, reason: str = "") -> Found:
+    if isinstance(found, str):
+        yield NotRun((kind,), found)
+        return
+    for one in found:
+        yield Checked(kind, one, within, reason)
