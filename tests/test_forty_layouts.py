@@ -30,6 +30,8 @@ def test_a_format_holds_each_or_says_what_is_lost(name: str) -> None:
         assert read(made.text.encode()).framework == found.framework, question.name  # it is taken for what it is
         if bill_of(question).engine.name in form.ENGINES:
             assert differences(run, again, made) == [], question.name
-        whole = not any(one.path.startswith("model") for one in made.lost)
-        assert not whole or not [one for one in found.findings if one.serious], question.name
+        # A model that the format has no word for is lost by name, and then missing in the file.
+        gone = any(one.path.startswith("model") for one in made.lost)
+        serious = [one for one in found.findings if one.serious and not (gone and one.got.startswith("model"))]
+        assert serious == [], question.name
     assert written > 5

@@ -489,6 +489,15 @@ def test_the_line_for_who_waits_comes_after_two_seconds_and_twice_a_second_at_mo
     assert said[-1].strip() == ""
 
 
+def test_who_waits_for_a_search_that_passes_layouts_over_is_told_no_time_left() -> None:
+    written, seconds = list[str](), iter((0.0, 3.0))
+    waiting = Waiting(written.append, lambda: next(seconds))
+    waiting(3_000_000, 0, 12.5)
+    assert written == [
+        "\r3.000 million layouts, 1.000 million a second, best 12.5 s, those that cannot be faster are passed over"
+    ]
+
+
 def test_a_quick_search_writes_nothing_for_who_waits() -> None:
     said: list[str] = []
     waiting = Waiting(said.append, iter([0.0, 0.1, 9.0]).__next__)

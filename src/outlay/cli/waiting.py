@@ -27,20 +27,21 @@ class Waiting:
         self.began = self.clock()
 
     def __call__(self, counted: int, legal: int, best: float) -> None:
-        """One block more is counted."""
+        """One block more is counted. `legal` is 0 where how many will be depends on what is found."""
         if counted < self.now:  # another cluster
             self.done += self.now
         self.now = counted
         at = self.clock()
         spent = at - self.began
-        if counted < legal and spent >= AFTER and at - self.last >= EVERY:
+        if (counted < legal or not legal) and spent >= AFTER and at - self.last >= EVERY:
             self.last = at
             self._say(counted, legal, best, (self.done + counted) / spent)
 
     def _say(self, counted: int, legal: int, best: float, rate: float) -> None:
         found = f"best {duration(best)}" if isfinite(best) else "none fits yet"
-        left = (legal - counted) / rate
-        text = f"{short(counted)} of {short(legal)} layouts, {short(rate)} a second, {found}, {left:.0f} s left"
+        size = f"{short(counted)} of {short(legal)} layouts" if legal else f"{short(counted)} layouts"
+        left = f"{(legal - counted) / rate:.0f} s left" if legal else "those that cannot be faster are passed over"
+        text = f"{size}, {short(rate)} a second, {found}, {left}"
         self.write("\r" + text.ljust(self.width))
         self.width = len(text)
 

@@ -31,7 +31,7 @@ from .promising import promising
 from .rows import legal_rows
 from .space import Space, Width, declare
 
-Progress = Callable[[int, int, float], None]  # counted, legal, best seconds so far
+Progress = Callable[[int, int, float], None]  # counted, legal (0: some are passed over), best seconds so far
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def sweep(grid: Grid, most: int, progress: Progress | None = None, prune: bool =
         for block in promising(grid, found.best, found.least) if prune else grid.blocks():
             found.look(block)
             if progress:
-                progress(found.counted, grid.layouts, found.best.fastest)
+                progress(found.counted, 0 if prune else grid.layouts, found.best.fastest)
         found.whole = True
     except KeyboardInterrupt:
         pass

@@ -10,6 +10,7 @@ from ..fine_tuning.writing import (
     REASONS,
     Entries,
     accumulation,
+    axes_of,
     axis_losses,
     deepspeed_section,
     gathered,
@@ -48,15 +49,11 @@ def write(run: Run) -> Written:
 DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
 
 
-def _axes(run: Run) -> tuple[str, ...]:
-    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
-
-
 def _task(run: Run) -> Entries:
     job = run.job
     yield "sequence_len", job.sequence_length
     yield "micro_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
+    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
     if job.optimizer == "muon" and run.engine.name == "hf_trainer":
         yield "optimizer", "muon"
     elif job.optimizer in OURS:

@@ -9,7 +9,7 @@ from ...job import AUTO, recipe_of, wire_of
 from ..deepspeed import sections_of
 from ..leaving_out import STATE, cards_of, lost
 from ..setting import Lost, Run
-from .models import name_on_hub
+from .models import layer_class, name_on_hub
 from .printing import comment, yaml_lines
 from .reading import narrow
 
@@ -65,6 +65,22 @@ def deepspeed_section(run: Run) -> tuple[dict[str, Any], list[Lost]]:
     numbers = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
     kept = [one for one in gone if not one.path.rpartition(".")[2].startswith(IN_FILE)]
     return dict.fromkeys(numbers, "auto") | made, kept
+
+
+def axes_of(run: Run, fsdp: tuple[str, ...], deepspeed: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes of parallelism that a trainer has, under FSDP or under DeepSpeed."""
+    return fsdp if run.engine.name == "hf_trainer" else deepspeed
+
+
+def fsdp_config(run: Run) -> dict[str, Any]:
+    """FSDP2 as the transformers Trainer's `fsdp_config` says it."""
+    at, wrapped = run.layout, layer_class(run.model)
+    made: dict[str, Any] = {"version": 2, "reshard_after_forward": at.zero == 3}
+    if at.gather_unit == "model":
+        made["auto_wrap_policy"] = "NO_WRAP"
+    elif wrapped:
+        made["transformer_layer_cls_to_wrap"] = [wrapped]
+    return made | ({"cpu_offload": True} if at.offload_optimizer == at.offload_parameters == 1 else {})
 
 
 def accumulation(run: Run, held: Collection[str]) -> int:

@@ -1,18 +1,17 @@
 """A layout as LLaMA-Factory's YAML, and what that cannot say."""
 
-from typing import Any
-
 from ...engines.engine import MEGATRON
 from ..fine_tuning.adapters import bits_of, named_targets
-from ..fine_tuning.models import layer_class
 from ..fine_tuning.reading import OURS
 from ..fine_tuning.writing import (
     HELD,
     REASONS,
     Entries,
     accumulation,
+    axes_of,
     axis_losses,
     deepspeed_section,
+    fsdp_config,
     gathered,
     launch_of,
     memory_losses,
@@ -45,16 +44,12 @@ def write(run: Run) -> Written:
 DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ()  # that it has
 
 
-def _axes(run: Run) -> tuple[str, ...]:
-    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
-
-
 def _task(run: Run) -> Entries:
     job = run.job
     yield from (("stage", "sft"), ("do_train", True))
     yield "cutoff_len", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
+    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
     if job.optimizer == "galore" and job.adapter != "none":
         yield lost(run, "optimizer", "LoRA does not go with GaLore: adam is written")
     elif job.optimizer in BY_SWITCH:
@@ -115,18 +110,8 @@ def _cut(run: Run) -> Entries:
         yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under LLaMA-Factory has no such axis")
         return
     if at.zero:
-        yield from (("fsdp", True), ("fsdp_config", _fsdp(run)))
+        yield from (("fsdp", True), ("fsdp_config", fsdp_config(run)))
     yield from axis_losses(run, FSDP_AXES, "it has no such axis without the Megatron backend")
-
-
-def _fsdp(run: Run) -> dict[str, Any]:
-    at, wrapped = run.layout, layer_class(run.model)
-    made: dict[str, Any] = {"version": 2, "reshard_after_forward": at.zero == 3}
-    if at.gather_unit == "model":
-        made["auto_wrap_policy"] = "NO_WRAP"
-    elif wrapped:
-        made["transformer_layer_cls_to_wrap"] = [wrapped]
-    return made | ({"cpu_offload": True} if at.offload_optimizer == at.offload_parameters == 1 else {})
 
 
 def _memory(run: Run) -> Entries:

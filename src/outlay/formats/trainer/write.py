@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..fine_tuning.adapters import bits_of, named_targets
-from ..fine_tuning.models import layer_class, name_on_hub
+from ..fine_tuning.models import name_on_hub
 from ..fine_tuning.printing import comment
 from ..fine_tuning.reading import OURS
 from ..fine_tuning.writing import (
@@ -12,8 +12,10 @@ from ..fine_tuning.writing import (
     REASONS,
     Entries,
     accumulation,
+    axes_of,
     axis_losses,
     deepspeed_section,
+    fsdp_config,
     gathered,
     launch_of,
     memory_losses,
@@ -89,15 +91,11 @@ def _model(run: Run) -> Entries:
 DEEPSPEED_AXES, FSDP_AXES = ("tp", "cp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
 
 
-def _axes(run: Run) -> tuple[str, ...]:
-    return FSDP_AXES if run.engine.name == "hf_trainer" else DEEPSPEED_AXES
-
-
 def _task(run: Run) -> Entries:
     job = run.job
     yield "max_length", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, _axes(run))
+    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
     if job.optimizer == "momentum":
         yield from (("optim", "sgd"), ("optim_args", "momentum=0.9"))
     elif job.optimizer in OURS:
@@ -159,7 +157,7 @@ def _cut(run: Run) -> Entries:
         yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under the Trainer has no such axis")
         return
     if at.zero:
-        yield from (("fsdp", True), ("fsdp_config", _fsdp(run)))
+        yield from (("fsdp", True), ("fsdp_config", fsdp_config(run)))
     sizes = {"dp_replicate_size": at.dp_replicate, "dp_shard_size": at.dp_shard, "cp_size": at.cp, "tp_size": at.tp}
     copies = at.dp_replicate > 1 and not at.zero
     if at.tp > 1 or at.cp > 1 or (at.dp_replicate > 1 and not copies):
@@ -173,16 +171,6 @@ def _cut(run: Run) -> Entries:
     if at.cp > 1 and at.cp_kind != "all_gather":
         yield lost(run, "cp_kind", "all-gather is its own; alltoall stands in cp_handler")
     yield from axis_losses(run, FSDP_AXES, "it has no such axis")
-
-
-def _fsdp(run: Run) -> dict[str, Any]:
-    at, wrapped = run.layout, layer_class(run.model)
-    made: dict[str, Any] = {"version": 2, "reshard_after_forward": at.zero == 3}
-    if at.gather_unit == "model":
-        made["auto_wrap_policy"] = "NO_WRAP"
-    elif wrapped:
-        made["transformer_layer_cls_to_wrap"] = [wrapped]
-    return made | ({"cpu_offload": True} if at.offload_optimizer == at.offload_parameters == 1 else {})
 
 
 def _memory(run: Run) -> Entries:
