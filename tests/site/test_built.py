@@ -14,7 +14,16 @@ STYLES = sorted(SITE.rglob("*.css"))
 
 # A browser fetches what these name by itself; what `href` of an `a` names only when the reader asks.
 FETCHED = {"src", "srcset", "poster", "data", "action", "background"}
-FETCHING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "manifest"}
+FETCHING_LINKS = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "modulepreload",
+    "manifest",
+}
 ELSEWHERE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 OF_A_STYLE = re.compile(r"""(?:url\(|@import)\s*['"]?([^'")\s;]+)""")
 LAZY = ("mermaid", "arithmatex", "iframe-worker")  # what the theme's program would fetch for, where a page has it
