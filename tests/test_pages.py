@@ -1,5 +1,4 @@
-"""The pages hang together: each is in the table of the site, each link leads somewhere, and what is made of the code names
-all of it."""
+"""The pages hang together: each is in the table of the site, each link leads somewhere; what is made names all."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""The built site asks nobody else for anything, and its search knows every page. `make docs` builds it and runs this."""
+"""The built site asks nobody else for anything, and its search knows every page. `make docs` builds and runs this."""
 
 import json
 import re
