@@ -1,14 +1,14 @@
 # The words of this repository. A fresh clone needs Python 3.11, make and a package index, nothing else.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test test-real test-long bench clean
+.PHONY: help demo check docs test test-real test-long bench clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP = -m pip -qq --disable-pip-version-check --no-input
 BIN = .venv/bin
 REAL = .venv-real/bin
 SOURCES = $(shell find src -type f -not -path '*/__pycache__/*')
-PAGES = $(wildcard README.md CONTRIBUTING.md docs/*.md)
+PAGES = $(wildcard README.md CONTRIBUTING.md docs/*.md docs/*/*.md)
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 12
@@ -16,12 +16,17 @@ help:  ## this list
 demo: .venv/.package  ## one layout of a 70 B model on 64 accelerators
 	$(BIN)/outlay count tests/configs/llama-3.1-70b.json --on 64xh100-sxm --tp 8 --pp 4 --seq 8192 --batch 512
 
-check: .venv/.dev  ## lint, format, types, arrows between rooms, examples in the documents
+check: .venv/.dev docs  ## lint, format, types, arrows between rooms, the site, examples in the documents
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q $(PAGES) src
+
+docs: .venv/.dev  ## the pages as a site in build/site, without a warning, and nothing in it from elsewhere
+	$(BIN)/python docs/reference/remake.py
+	$(BIN)/zensical build --strict
+	$(BIN)/python -m pytest -q tests/site
 
 test: .venv/.dev  ## everything that needs no torch
 	$(BIN)/python -m pytest -q tests
@@ -37,7 +42,7 @@ bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--re
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 clean:  ## remove what the other words made
-	rm -rf .venv .venv-real .venv-frameworks build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-real .venv-frameworks build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Each environment is made once, and again when pyproject.toml changes. pip 25.1 is the first to know groups.
 .venv/.package: pyproject.toml
