@@ -7,12 +7,13 @@ norm and head are another, gathered until its backward pass and scattered at onc
 and _fsdp_param_group.py.
 """
 
-from ..formula import divide, maximum, minimum, where
+from ..formula import divide, each, maximum, minimum, total, where
 from ..held import Held, held_dense, held_frozen_bytes
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Params
 from ..stage import StageCosts
 from .activations import one_pass_bytes, recompute_bytes
+from .shared_table import embedding_gradient_bytes, sharing
 from .states import fresh_bytes
 
 
@@ -173,7 +174,8 @@ def together_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Ends that are one group, where their backward pass is over: their gradients whole, and a buffer: the last
     block's, or that of the ends themselves, whose weights are gathered no more."""
     own: Bytes = (case.reduce_bytes - case.compute_bytes) * stage.end_parameters
-    made: Bytes = table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
+    shared: Bytes = total(each(embedding_gradient_bytes, sharing(stage, case), case))
+    made: Bytes = shared + table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
     return case.compute_bytes * stage.end_parameters + maximum(made=made, scattered=own)
 
 

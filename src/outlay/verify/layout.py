@@ -164,12 +164,13 @@ class Run:
         """What a rank sends on each axis that is cut."""
         if "traffic" not in self.only:
             return
-        case = self.case(several=True)
+        case, config = self.case(several=True), None
         why = limits.cut_otherwise(case) or limits.moved_otherwise(case)
-        other = limits.built_otherwise(case.model, case)
-        model, config = self.cut_config() if other else (case.model, None)
+        if other := limits.built_otherwise(case.model, case):
+            model, config = self.cut_config()
+            case = replace(case, model=model)  # as the class has it: a config may be whole, where none of fewer can be
         if other and not why:
-            why = limits.classes_otherwise(case, config is not None) or (other if model.family in BY_VALUE else "")
+            why = limits.classes_otherwise(case, config is not None) or (other if case.model.family in BY_VALUE else "")
         if why:
             yield NotRun(("traffic",), why)
             return
@@ -231,12 +232,12 @@ class Run:
         config = with_layers(of.config, layers)
         if config is None:
             return of.model, of.config
-        self.says_layers()
+        self.says_layers(layers)
         return replace(of.model, pattern=of.model.pattern[:layers]), config
 
-    def says_layers(self) -> None:
+    def says_layers(self, layers: int) -> None:
         """Say how many layers are run, if not all."""
-        layers, whole = self.layers(), self.subject.model.layers
+        whole = self.subject.model.layers
         if layers < whole:
             said = "FLOPs, states, tape and traffic are linear in them, ends apart; the peak may stand elsewhere"
             self.scaled[f"{layers} of {whole} layers, widths as they are (--layers): {said}"] = None
@@ -260,7 +261,7 @@ class Run:
 
     def shrinks(self, case: Case, kind: str) -> None:
         """Say what is smaller in a case that is run."""
-        self.says_layers()
+        self.says_layers(case.model.layers)
         many = self.subject.job.global_batch // (case.layout.dp * case.layout.micro_batch)
         if (few := int(case.micro_batches)) < many:
             lost = "no gradients of one before stand beside its tape" if few == 1 else "the others are alike"
