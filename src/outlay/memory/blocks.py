@@ -102,14 +102,25 @@ def scattered_sum_bytes(stage: StageCosts, case: Case) -> Bytes:
     return case.summed * (here * shards - case.reduce_bytes * (dense + stage.expert_parameters))
 
 
+def staying_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Layers that a backward pass leaves gathered in a pipeline, until the next forward pass.
+
+    Source: torch 2.13, pipelining/stage.py, backward_maybe_with_nosync: set_reshard_after_backward(False).
+    """
+    stays: Count = where(case.engine.scatters_blocks, case.deferred * case.gathers_blocks, 0)
+    return stays * layers_bytes(stage, case)
+
+
 def grown_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """By how much each layer that is done has changed what stands: gradients that were not there, less its tape."""
+    """By how much each layer that is done has changed what stands: gradients that were not there, less its tape. In a
+    pipeline its weights stay gathered too."""
     own: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
     shards: Bytes = own + scattered_sum_bytes(stage, case)
     gathered: Bytes = case.gathers_all * (case.scattered + case.summed) * stage.block_bytes(case.compute_bytes)
-    made: Bytes = divide(shards, stage.differentiated) - gathered
+    stays: Bytes = staying_bytes(stage, case)
+    made: Bytes = divide(shards + stays, stage.differentiated) - gathered
     tape: Bytes = divide(one_pass_bytes(stage, case), stage.differentiated)
-    return where(case.scattered + case.fresh + case.summed > 0, made - tape, 0)
+    return where(case.scattered + case.fresh + case.summed + stays > 0, made - tape, 0)
 
 
 def ahead_bytes(stage: StageCosts, case: Case) -> Bytes:

@@ -2,11 +2,21 @@
 
 from ..engines.engine import Engine
 from ..formula import each, maximum, total, where
+from ..held import held_dense
 from ..layout.case import Case
 from ..quantities import Bytes
 from ..stage import StageCosts
-from .activations import activation_bytes
-from .blocks import ends_moment, scatter_bytes, scattered_sum_bytes, scattering
+from .activations import activation_bytes, one_pass_bytes
+from .blocks import (
+    ends_moment,
+    growing,
+    scatter_bytes,
+    scattered_sum_bytes,
+    scattering,
+    staying_bytes,
+    table_gradient_bytes,
+)
+from .messages import message_buffer_bytes, receiving
 from .moments import moment_bytes
 from .shared_table import shared_gradient_bytes, sharing
 from .states import (
@@ -35,6 +45,7 @@ def held_state(stage: StageCosts, case: Case) -> Bytes:
         kernels=dummy_bytes(stage, case),
         copies=replica_bytes(stage, case),
         buckets=bucket_bytes(stage, case),
+        messages=total(each(message_buffer_bytes, receiving(stage, case), case)),
         beside=beside_bytes(case),
     )
 
@@ -55,9 +66,21 @@ def shared_moment(stage: StageCosts, case: Case) -> Bytes:
     return where(case.scattered > 0, 0, whole + case.summed * before)
 
 
+def embedding_moment(stage: StageCosts, case: Case) -> Bytes:
+    """What stands beside the rest of the state where the embedding's gradient is made and then added to one that stood:
+    the gradient, that of its output, layers that stay gathered, and the tapes of all other passes in flight."""
+    width: Bytes = where(case.made_whole > 0, case.compute_bytes, case.recipe.gradients)
+    made: Bytes = width * held_dense(stage.ends[0]) + table_gradient_bytes(stage, case)
+    others: Bytes = activation_bytes(stage, case) - one_pass_bytes(stage, case) + staying_bytes(stage, case)
+    here: Bytes = where(made > 0, made + others + stage.largest_entry, 0)
+    return where(case.scattered + case.fresh > 0, 0, here)
+
+
 def table_moment(stage: StageCosts, case: Case) -> Bytes:
-    """The same, where embedding and head share a table at all."""
-    return total(each(shared_moment, sharing(stage, case), case))
+    """The larger of both, where gradients are torch's own."""
+    shared: Bytes = total(each(shared_moment, sharing(stage, case), case))
+    own: Bytes = total(each(embedding_moment, growing(stage, case), case))
+    return maximum(shared=shared, own=own)
 
 
 def later_bytes(stage: StageCosts, case: Case) -> Bytes:

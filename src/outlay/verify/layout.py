@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..bill import case_of
@@ -218,9 +219,10 @@ class Run:
         return order_of(case, many)
 
     def layers(self) -> int:
-        """How many layers are run: at least one of each kind, and two of the last, which stand gathered together."""
+        """How many layers are run: at least one of each kind, and two of the last, which stand gathered together; three
+        in a row of each kind that the model has so."""
         model, at = self.subject.model, self.subject.layout
-        kinds = 2 + max(model.pattern.index(kind) for kind in set(model.pattern)) if len(model.blocks) > 1 else 1
+        kinds = max(map(partial(seen_by, model.pattern), set(model.pattern))) if len(model.blocks) > 1 else 1
         most = MOST_WHOLE if at.zero == 0 and at.dp == 1 else MOST_LAYERS
         return min(model.layers, max(kinds, self.asked or most))
 
@@ -266,6 +268,16 @@ class Run:
         if (few := int(case.micro_batches)) < many:
             lost = "no gradients of one before stand beside its tape" if few == 1 else "the others are alike"
             self.scaled[f"{kind}: {few} of {many} micro-batches a step, {lost}"] = None
+
+
+def seen_by(pattern: tuple[int, ...], kind: int) -> int:
+    """After how many layers a kind has stood as the whole model has it: three in a row, or two where it has no three.
+
+    At one moment of the backward pass a layer stands gathered, the one before it too, and the gradients of the one
+    behind it are scattered.
+    """
+    rows = (place + 3 for place in range(len(pattern) - 2) if pattern[place : place + 3] == (kind,) * 3)
+    return next(rows, min(len(pattern), pattern.index(kind) + 2))
 
 
 def attempted(compare: Any, *inputs: Any) -> tuple[Comparison, ...] | str:
