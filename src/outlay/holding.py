@@ -9,7 +9,15 @@ from .layout.case import Case
 from .memory.activations import activation_bytes
 from .memory.blocks import ends_moment
 from .memory.moments import head_moment, layer_moment
-from .memory.peak import Stages, allocated_bytes, buffer_bytes, held_activations, held_state, peak_bytes
+from .memory.peak import (
+    Stages,
+    allocated_bytes,
+    buffer_bytes,
+    held_activations,
+    held_state,
+    peak_bytes,
+    table_moment,
+)
 from .memory.states import beside_bytes, fresh_bytes, unit_bytes
 from .reading import parts
 from .stage import StageCosts
@@ -96,7 +104,8 @@ def peak_parts(stage: StageCosts, case: Case) -> dict[str, float]:
     """What stands at the peak of one stage: where the backward pass begins, or all state where the update is more."""
     state = {name: float(value) for name, value in parts(held_state, stage, case).items()}
     fresh, ends = float(fresh_bytes(stage, case)), float(ends_moment(stage, case))
-    name, most = max(("unit", float(unit_bytes(stage, case))), ("ends", ends), key=lambda late: late[1])
+    late_ones = (("unit", unit_bytes(stage, case)), ("ends", ends), ("table", table_moment(stage, case)))
+    name, most = max(((name, float(size)) for name, size in late_ones), key=lambda late: late[1])
     if float(held_activations(stage, case)) <= max(fresh, most):
         late = {"gradients": state["gradients"] - fresh, name: most} if most > fresh else {}
         return state | late | {"activations": 0.0}

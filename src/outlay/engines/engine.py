@@ -152,6 +152,10 @@ class Engine:
     wraps_loss: bool  # the loss is inside what is wrapped: its backward pass begins with a block gathered ahead
     scatters_blocks: bool  # a block's weights are gathered ahead, its gradients scattered while the next block runs
     frees_gradients: bool  # sharded gradients of a step come with its backward pass, and go with its update
+    receives_all: (
+        bool  # a stage has a tensor for each message of a step, and holds what it gave until the backward pass
+    )
+    held_logits: PlainBytes  # a logit that the last stage of a pipeline holds beside its loss
     splits_sends: bool  # a stage sends each tensor-parallel rank's slice, also without sp
     counts_ends: bool  # embedding and head count as layers when layers are shared by stages
     workspace_bytes: PlainBytes  # communication buffers, and what libraries take outside the framework's allocator

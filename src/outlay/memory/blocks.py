@@ -7,12 +7,13 @@ norm and head are another, gathered until its backward pass and scattered at onc
 and _fsdp_param_group.py.
 """
 
-from ..formula import divide, maximum, minimum, where
+from ..formula import divide, each, maximum, minimum, total, where
 from ..held import Held, held_dense, held_frozen_bytes
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Params
 from ..stage import StageCosts
 from .activations import one_pass_bytes, recompute_bytes
+from .shared_table import embedding_gradient_bytes, sharing
 from .states import fresh_bytes
 
 
@@ -101,14 +102,25 @@ def scattered_sum_bytes(stage: StageCosts, case: Case) -> Bytes:
     return case.summed * (here * shards - case.reduce_bytes * (dense + stage.expert_parameters))
 
 
+def staying_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """Layers that a backward pass leaves gathered in a pipeline, until the next forward pass.
+
+    Source: torch 2.13, pipelining/stage.py, backward_maybe_with_nosync: set_reshard_after_backward(False).
+    """
+    stays: Count = where(case.engine.scatters_blocks, case.deferred * case.gathers_blocks, 0)
+    return stays * layers_bytes(stage, case)
+
+
 def grown_bytes(stage: StageCosts, case: Case) -> Bytes:
-    """By how much each layer that is done has changed what stands: gradients that were not there, less its tape."""
+    """By how much each layer that is done has changed what stands: gradients that were not there, less its tape. In a
+    pipeline its weights stay gathered too."""
     own: Bytes = fresh_bytes(stage, case) - end_shard_bytes(stage, case)
     shards: Bytes = own + scattered_sum_bytes(stage, case)
     gathered: Bytes = case.gathers_all * (case.scattered + case.summed) * stage.block_bytes(case.compute_bytes)
-    made: Bytes = divide(shards, stage.differentiated) - gathered
+    stays: Bytes = staying_bytes(stage, case)
+    made: Bytes = divide(shards + stays, stage.differentiated) - gathered
     tape: Bytes = divide(one_pass_bytes(stage, case), stage.differentiated)
-    return where(case.scattered + case.fresh + case.summed > 0, made - tape, 0)
+    return where(case.scattered + case.fresh + case.summed + stays > 0, made - tape, 0)
 
 
 def ahead_bytes(stage: StageCosts, case: Case) -> Bytes:
@@ -173,7 +185,8 @@ def together_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Ends that are one group, where their backward pass is over: their gradients whole, and a buffer: the last
     block's, or that of the ends themselves, whose weights are gathered no more."""
     own: Bytes = (case.reduce_bytes - case.compute_bytes) * stage.end_parameters
-    made: Bytes = table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
+    shared: Bytes = total(each(embedding_gradient_bytes, sharing(stage, case), case))
+    made: Bytes = shared + table_gradient_bytes(stage, case) + scatter_bytes(stage, case)
     return case.compute_bytes * stage.end_parameters + maximum(made=made, scattered=own)
 
 

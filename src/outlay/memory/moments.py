@@ -17,13 +17,7 @@ from .blocks import (
     scattering,
     whole_gradient_bytes,
 )
-
-
-def head_passes(stage: StageCosts, case: Case) -> Count:
-    """Passes whose head has run and whose backward pass has not, at the most."""
-    return case.schedule.head_in_flight(
-        stage.rank, case.layout.pp, case.layout.vpp, case.micro_batches, case.round_size
-    )
+from .messages import head_passes
 
 
 def logits_bytes(stage: StageCosts, case: Case) -> Bytes:

@@ -1,11 +1,12 @@
 """State: weights, gradients and optimizer, sharded by ZeRO stage; experts over groups of their own."""
 
 from ..engines.engine import Engine
-from ..formula import each, minimum, total, where
+from ..formula import each, maximum, minimum, total, where
 from ..job import Beside
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Params, Share
 from ..stage import StageCosts
+from .shared_table import embedding_gradient_bytes, sharing
 
 
 def state_bytes(parameters: Params, bytes_per_parameter: Bytes) -> Bytes:
@@ -113,10 +114,18 @@ def fresh_bytes(stage: StageCosts, case: Case) -> Bytes:
     return total(each(freed_bytes, freeing(case), stage, case))
 
 
+def shared_unit_bytes(stage: StageCosts, case: Case) -> Bytes:
+    """By how much all gradients are more where those of a shared table are added than where they are scattered."""
+    trained: Params = stage.dense_parameters + stage.expert_parameters
+    made: Bytes = case.gathers_all * (case.compute_bytes * trained + embedding_gradient_bytes(stage, case))
+    return maximum(made - case.unit_gradient * trained, 0)
+
+
 def unit_bytes(stage: StageCosts, case: Case) -> Bytes:
     """Gradients that stand whole at the end of a backward pass, where the whole model is one unit of FSDP."""
+    shared: Bytes = total(each(shared_unit_bytes, sharing(stage, case), case))
     whole: Bytes = case.unit_gradient * (stage.dense_parameters + stage.expert_parameters)
-    return where(case.one_unit > 0, whole, 0)  # no array where there is nothing
+    return where(case.one_unit > 0, whole + shared, 0)  # no array where there is nothing
 
 
 def beside_bytes(case: Case) -> Bytes:

@@ -180,6 +180,8 @@ def cut(model: nn.Module, mesh: DeviceMesh, case: Case) -> None:
     layout = case.layout
     if layout.tp > 1:
         split_tensors(model, mesh["tensor"], layout.sp)
+        if case.model.tied:
+            model.head.weight = model.embedding.weight  # torch cuts each by itself, into two tables
     if layout.dp == 1 and layout.zero == 0:
         return
     wire = torch.bfloat16 if case.reduce_bytes == HALF else torch.float32

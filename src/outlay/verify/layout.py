@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..bill import case_of
@@ -164,12 +165,13 @@ class Run:
         """What a rank sends on each axis that is cut."""
         if "traffic" not in self.only:
             return
-        case = self.case(several=True)
+        case, config = self.case(several=True), None
         why = limits.cut_otherwise(case) or limits.moved_otherwise(case)
-        other = limits.built_otherwise(case.model, case)
-        model, config = self.cut_config() if other else (case.model, None)
+        if other := limits.built_otherwise(case.model, case):
+            model, config = self.cut_config()
+            case = replace(case, model=model)  # as the class has it: a config may be whole, where none of fewer can be
         if other and not why:
-            why = limits.classes_otherwise(case, config is not None) or (other if model.family in BY_VALUE else "")
+            why = limits.classes_otherwise(case, config is not None) or (other if case.model.family in BY_VALUE else "")
         if why:
             yield NotRun(("traffic",), why)
             return
@@ -217,9 +219,10 @@ class Run:
         return order_of(case, many)
 
     def layers(self) -> int:
-        """How many layers are run: at least one of each kind, and two of the last, which stand gathered together."""
+        """How many layers are run: at least one of each kind, and two of the last, which stand gathered together; three
+        in a row of each kind that the model has so."""
         model, at = self.subject.model, self.subject.layout
-        kinds = 2 + max(model.pattern.index(kind) for kind in set(model.pattern)) if len(model.blocks) > 1 else 1
+        kinds = max(map(partial(seen_by, model.pattern), set(model.pattern))) if len(model.blocks) > 1 else 1
         most = MOST_WHOLE if at.zero == 0 and at.dp == 1 else MOST_LAYERS
         return min(model.layers, max(kinds, self.asked or most))
 
@@ -231,12 +234,12 @@ class Run:
         config = with_layers(of.config, layers)
         if config is None:
             return of.model, of.config
-        self.says_layers()
+        self.says_layers(layers)
         return replace(of.model, pattern=of.model.pattern[:layers]), config
 
-    def says_layers(self) -> None:
+    def says_layers(self, layers: int) -> None:
         """Say how many layers are run, if not all."""
-        layers, whole = self.layers(), self.subject.model.layers
+        whole = self.subject.model.layers
         if layers < whole:
             said = "FLOPs, states, tape and traffic are linear in them, ends apart; the peak may stand elsewhere"
             self.scaled[f"{layers} of {whole} layers, widths as they are (--layers): {said}"] = None
@@ -260,11 +263,21 @@ class Run:
 
     def shrinks(self, case: Case, kind: str) -> None:
         """Say what is smaller in a case that is run."""
-        self.says_layers()
+        self.says_layers(case.model.layers)
         many = self.subject.job.global_batch // (case.layout.dp * case.layout.micro_batch)
         if (few := int(case.micro_batches)) < many:
             lost = "no gradients of one before stand beside its tape" if few == 1 else "the others are alike"
             self.scaled[f"{kind}: {few} of {many} micro-batches a step, {lost}"] = None
+
+
+def seen_by(pattern: tuple[int, ...], kind: int) -> int:
+    """After how many layers a kind has stood as the whole model has it: three in a row, or two where it has no three.
+
+    At one moment of the backward pass a layer stands gathered, the one before it too, and the gradients of the one
+    behind it are scattered.
+    """
+    rows = (place + 3 for place in range(len(pattern) - 2) if pattern[place : place + 3] == (kind,) * 3)
+    return next(rows, min(len(pattern), pattern.index(kind) + 2))
 
 
 def attempted(compare: Any, *inputs: Any) -> tuple[Comparison, ...] | str:

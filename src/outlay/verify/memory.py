@@ -154,4 +154,4 @@ def place_of(parts: dict[str, float]) -> str:
         return LAYER
     if "logits" in parts:
         return HEAD
-    return ENDS if "ends" in parts or "unit" in parts else UPDATE
+    return ENDS if parts.keys() & {"ends", "unit", "table"} else UPDATE

@@ -21,6 +21,7 @@ Snapshot = dict[str, int]  # bytes by torch's kind, "Total" left out
 Watched = tuple[Snapshot, str]  # of the largest moment, and where it is
 
 FORWARD, LOSS, HEAD, ENDS, UPDATE = "forward", "loss", "head", "ends", "update"
+FIRST = "layer 0"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ class ShardedTracker(FSDPMemTracker):
             for weight in module._get_fsdp_state()._fsdp_param_group.fsdp_params:
                 weight.accumulate_unsharded_grad_if_needed()  # torch's tracker would hold the last one through it
             tracked(*args, **more)
+            if self.names.get(module) == FIRST:
+                self.places.place = ENDS  # the backward pass of the layers is over
 
         return run
 
