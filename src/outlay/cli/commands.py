@@ -8,6 +8,7 @@ from typing import Any
 from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_flags
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
+from .pipeline_flags import PIPELINE
 from .plan_flags import plan_flags
 from .sweep.flags import sweep_flags
 from .watch_flags import LOG, watch_flags
@@ -146,11 +147,12 @@ def _validating() -> tuple[Flag, ...]:
 
 
 def _verifying() -> tuple[Flag, ...]:
-    only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all"
+    only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all of these. "
+    only += "pipeline, which takes real time, is run where it is asked for"
     layers = "how many layers are run, widths as they are; default: as many as take seconds"
     engine = "what drives the run; default: fsdp2-uncompiled, which is what runs"
     question = (replace(flag, help=engine) if flag.name == "engine" else flag for flag in question_flags())
-    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *question)
+    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *PIPELINE, *question)
 
 
 def _hardware() -> tuple[Flag, ...]:
