@@ -1,6 +1,5 @@
 """What `outlay verify --only pipeline` asks beside its layout, and the pictures that it writes."""
 
-from ..bill import Bill
 from ..errors import Fault, nearest, quoted
 from ..verify.layout import Verified
 from ..verify.pipeline import OPERATION, Pacing, PipelineRun
@@ -36,17 +35,17 @@ def read_pictures(given: Given, only: tuple[str, ...], faults: Faults) -> dict[s
     return outputs(given, faults) if "pipeline" in only else {}
 
 
-def write_pictures(given: Given, paths: dict[str, str], bill: Bill, found: Verified) -> tuple[str, ...]:
+def write_pictures(given: Given, paths: dict[str, str], model: str, found: Verified) -> tuple[str, ...]:
     """Write what was asked for of the pipeline that ran; the names of the files, none where none ran."""
     if found.pipeline is None:
         return ()
-    made = {path: _made(name, bill, found.pipeline) for name, path in paths.items()}  # all before any is written
+    made = {path: _made(name, model, found.pipeline) for name, path in paths.items()}  # all before any is written
     for path, content in made.items():
         write(path, content, given.on("force"))
     return tuple(made)
 
 
-def _made(name: str, bill: Bill, run: PipelineRun) -> bytes:
+def _made(name: str, model: str, run: PipelineRun) -> bytes:
     """The content of one file."""
     from ..show.pipeline import charts_of
 
@@ -55,7 +54,7 @@ def _made(name: str, bill: Bill, run: PipelineRun) -> bytes:
         from ..schedule.times import TICK
 
         return timelines_trace({"diagram": run.diagram, "measured": run.measured}, TICK * 1e9)
-    charts = charts_of(bill, run)
+    charts = charts_of(model, run)
     if name == "html":
         from ..show.diagram.html import html_of_two
 

@@ -62,7 +62,7 @@ def _verify(given: Given, answers: bool = True) -> int:
     found = _run(given, bill, only if answers else tuple({*only} & {*SEVERAL}), layers or 0, pacing)
     if not answers:
         return 0
-    files = write_pictures(given, paths, bill, found)
+    files = write_pictures(given, paths, bill.model.name, found)
     if STDOUT not in files:
         tell(
             given, lambda: verified_record(bill, found, files), lambda style: verified_lines(bill, found, style, files)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..bill import Bill
+from ..schedule.passes import Pair
 from ..schedule.timeline import Timeline
 from ..schedule.times import TICK
 from ..verify.pipeline import HOP, PipelineRun
@@ -13,7 +13,7 @@ from .record import Record
 from .schema import NUMBER, SHARE, TEXT, WHOLE, YES_NO, Schema, list_of, record_of
 from .text import Style, block, duration, percent, wrapped
 
-COMPUTES = "stages that compute take cores from each other: on a CPU the operations last as they can, not as asked"
+IN_TURN = "torch runs a pair's passes one after the other, and sends what both made when the second has ended"
 
 
 def titled(run: PipelineRun) -> str:
@@ -21,6 +21,11 @@ def titled(run: PipelineRun) -> str:
     order, vpp = run.planned.order, run.planned.order.stages // len(run.planned.order.ranks)
     chunks = f" with {vpp} chunks each" if vpp > 1 else ""
     return f"{order.name}, {len(order.ranks)} ranks{chunks}, {order.micro_batches:,} micro-batches"
+
+
+def in_pairs(run: PipelineRun) -> bool:
+    """Whether passes run together in its order."""
+    return any(isinstance(each, Pair) for row in run.planned.order.ranks for each in row)
 
 
 def pipeline_lines(run: PipelineRun, style: Style) -> Iterator[str]:
@@ -32,21 +37,22 @@ def pipeline_lines(run: PipelineRun, style: Style) -> Iterator[str]:
     drawn, seen = run.diagram, run.measured
     idle = f"idle {percent(drawn.bubble_share)} in the diagram, {percent(seen.bubble_share)} measured"
     steps = " and ".join(duration(step, 4) for step in run.steps)
-    yield from wrapped(f"{idle}; the better of {len(run.steps)} steps, {steps}", style, 10, 10)
-    if pacing.computes and run.backend == "gloo":
-        yield from wrapped(COMPUTES, style, 10, 10)
+    yield from wrapped(f"{idle}; the best of {len(run.steps)} steps, {steps}", style, 10, 10)
+    if in_pairs(run):
+        yield from wrapped(IN_TURN, style, 10, 10)
     if run.clock:
         yield from wrapped(f"clocks of the machines agree within {duration(run.clock)}", style, 10, 10)
 
 
-def charts_of(bill: Bill, run: PipelineRun) -> tuple[Chart, Chart]:
-    """The diagram and what was measured."""
-    what, each = f"{titled(run)} of {bill.model.name}", duration(run.planned.pacing.operation)
+def charts_of(model: str, run: PipelineRun) -> tuple[Chart, Chart]:
+    """The diagram and what was measured, for a model of this name."""
+    what, each = f"{titled(run)} of {model}", duration(run.planned.pacing.operation)
     asked = f"operations as asked, {each} in the mean; a message takes no time"
     ran = f"measured with torch on {run.backend}; idle by communication: the other rank had ended, and the message or "
     ran += "torch itself took this long"
     upper = chart_of(run.diagram, f"Diagram: {what}", TICK, (asked,), whole=True)
-    lower = chart_of(run.measured, f"Measured: {what}", TICK, (ran,), whole=True)
+    notes = (ran, IN_TURN) if in_pairs(run) else (ran,)
+    lower = chart_of(run.measured, f"Measured: {what}", TICK, notes, whole=True)
     return upper, replace(lower, critical=())  # of measured times no path is exact
 
 
@@ -109,4 +115,4 @@ def pipeline_schema() -> Schema:
             "replay": record_of(line),
         }
     )
-    return {"anyOf": [made, {"type": "null"}]}
+    return made | {"type": ["object", "null"]}

@@ -207,7 +207,7 @@ class Run:
             return
         for outcome in run_order(self.subject, self.order("pipeline", 0), self.began):
             self.ran = outcome.run
-            yield from (Checked("pipeline", one, within) for one, within in outcome.comparisons)
+            yield from (Checked("pipeline", *held) for held in outcome.comparisons)
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 

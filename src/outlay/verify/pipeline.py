@@ -26,6 +26,7 @@ WITHIN = 0.05  # of the measured makespan
 SHORT = 0.1  # s: of shorter operations, torch's own milliseconds are more than a few percent
 A_CORE = 4  # ranks that are started for each core of this machine: they sleep
 OPERATION = 0.1  # s
+DISTURBED = "on a CPU, stages that compute take cores from each other and from their messages"
 
 
 class Pacing(NamedTuple):
@@ -77,10 +78,18 @@ class PipelineRun:
 
 
 class Outcome(NamedTuple):
-    """What a run says: comparisons, each with the share within which both should be, and the run if there is one."""
+    """What a run says: its comparisons, and the run, if torch took the order."""
 
-    comparisons: tuple[tuple[Comparison, float], ...]
+    comparisons: tuple["Held", ...]
     run: PipelineRun | None
+
+
+class Held(NamedTuple):
+    """One comparison, the share within which both figures should be, and why they differ if they do."""
+
+    comparison: Comparison
+    within: float = 0
+    reason: str = ""
 
 
 def seconds_of(case: Case, order: Order, operation: float) -> tuple[tuple[float, float, float], ...]:
@@ -96,7 +105,7 @@ def seconds_of(case: Case, order: Order, operation: float) -> tuple[tuple[float,
 
 def not_started(order: Order) -> str:
     """Why no ranks are started for an order; "" where they are."""
-    ranks, most = len(order.ranks), A_CORE * len(os.sched_getaffinity(0))
+    ranks, most = len(order.ranks), A_CORE * (os.cpu_count() or 1)
     if order.copies > 1:
         return f"torch's runtime has one model: it does not run {order.name}, which holds it twice"
     if ranks > most and "WORLD_SIZE" not in os.environ:  # torchrun's own ranks are there already
@@ -118,12 +127,12 @@ def run_planned(planned: Sequence[Planned]) -> list[Outcome]:
 
     Raises InputError: VER005 to VER007 where the ranks fail.
     """
-    from .timed_stages import STEPS, run_pipelines
+    from .timed_stages import MOST_STEPS, run_pipelines
     from .together import PATIENCE, together
 
     longest = max(each.diagram.makespan for each in planned) * TICK
     inputs = ([each.asked() for each in planned],)
-    found = together(run_pipelines, inputs, len(planned[0].order.ranks), PATIENCE + 2 * STEPS * longest)
+    found = together(run_pipelines, inputs, len(planned[0].order.ranks), PATIENCE + 2 * MOST_STEPS * longest)
     return [judged(each, [rank[at] for rank in found]) for at, each in enumerate(planned)] if found else []
 
 
@@ -131,17 +140,17 @@ def judged(planned: Planned, seen: Sequence["Seen"]) -> Outcome:
     """What the ranks have done beside what they were to do."""
     order, title = planned.order, planned.asked().title
     ours = written(one_by_one(order))
-    size, found = sum(map(len, ours)), list[tuple[Comparison, float]]()
+    size, found = sum(map(len, ours)), list[Held]()
     if title:
         note = f"torch's own {title} on these ranks, a step without time"
-        found.append((Comparison(f"order of {title}", size, alike(ours, _listed(seen)), "operations", note), 0))
+        found.append(Held(Comparison(f"order of {title}", size, alike(ours, _listed(seen)), "operations", note)))
     if seen[0].refused:
         refused = f"refused: {seen[0].refused}"
-        return Outcome((*found, (Comparison("order run", size, 0, "operations", refused), 0)), None)
+        return Outcome((*found, Held(Comparison("order run", size, 0, "operations", refused))), None)
     steps = [measured(order_of_step(order, seen, at), _spans(seen, at)) for at in range(len(seen[0].steps))]
     best = min(range(len(steps)), key=lambda at: steps[at].makespan)
     did = [[done.name for done in rank.steps[best]] for rank in seen]
-    found.append((Comparison("order run", size, alike(ours, did), "operations"), 0))
+    found.append(Held(Comparison("order run", size, alike(ours, did), "operations")))
     replay = replayed(order_of_step(order, seen, best), _spans(seen, best), round(HOP / TICK))
     makespans = tuple(step.makespan * TICK for step in steps)
     clock = max(rank.clock for rank in seen) * TICK
@@ -157,7 +166,7 @@ def order_of_step(order: Order, seen: Sequence["Seen"], at: int) -> Order:
     return from_csv("\n".join(map(",".join, did)), order.name)
 
 
-def _timed(run: PipelineRun) -> Iterator[tuple[Comparison, float]]:
+def _timed(run: PipelineRun) -> Iterator[Held]:
     """Durations: of stages that sleep, what a rank was asked for, and the diagram, which nothing can be faster than."""
     took, pacing = run.measured.makespan * TICK * 1e3, run.planned.pacing
     said = f"each operation as long as it was measured, {HOP * 1e3:g} ms assumed for a message"
@@ -167,10 +176,11 @@ def _timed(run: PipelineRun) -> Iterator[tuple[Comparison, float]]:
         note = f"rank {rank}, the furthest from what was asked"
         if pacing.operation < SHORT:
             note += f"; of operations under {SHORT * 1e3:g} ms what torch itself takes is a large share"
-        yield Comparison("busy", asked[rank], worked[rank], "ms", note), WITHIN
+        yield Held(Comparison("busy", asked[rank], worked[rank], "ms", note), WITHIN)
         diagram = run.diagram.makespan * TICK * 1e3
-        yield Comparison("diagram", diagram, took, "ms", "operations as asked, messages at once", least=True), 0
-    yield Comparison("replay", run.replay.makespan * TICK * 1e3, took, "ms", said), WITHIN
+        yield Held(Comparison("diagram", diagram, took, "ms", "operations as asked, messages at once", least=True))
+    reason = DISTURBED if pacing.computes and run.backend == "gloo" else ""
+    yield Held(Comparison("replay", run.replay.makespan * TICK * 1e3, took, "ms", said), WITHIN, reason)
 
 
 def _listed(seen: Sequence["Seen"]) -> list[list[str]]:
