@@ -16,7 +16,7 @@ from outlay.cli.flags import Given
 from outlay.cli.pipelining import read_pacing, read_pictures, write_pictures
 from outlay.cli.values import Faults
 from outlay.formats.perfetto_timeline import timelines_trace
-from outlay.schedule.executed import Spans, measured, one_by_one, replayed
+from outlay.schedule.executed import Spans, drawn, in_pairs, measured, one_by_one, replayed
 from outlay.schedule.orders import names, order
 from outlay.schedule.passes import Operation, Order, Pair
 from outlay.schedule.timeline import simulate
@@ -57,27 +57,26 @@ def spans_of(lengths: list[list[int]]) -> Spans:
 
 
 def longest_path(of: Order, lengths: list[list[int]], hop: int) -> int:
-    """The makespan, from the last operation of each rank back through what it needs."""
-    took, place, given = {}, {}, {}
+    """The makespan, from the last pass of each rank back through what it needs; a pair's passes give at its end."""
+    passes: list[list[Any]] = [[each for operation in row for each in halves(operation)] for row in of.ranks]
+    given = {}
     for rank, row in enumerate(of.ranks):
-        left = iter(lengths[rank])
-        for at, operation in enumerate(row):
-            took[rank, at] = sum(next(left) for _ in halves(operation))
+        at = -1
+        for operation in row:
+            at += len(halves(operation))
             for kind, stage, batch in halves(operation):
-                place[kind, stage, batch] = (rank, at)
-                given["F" if kind == "F" else kind if kind == "W" else "B", stage, batch] = (rank, at)
+                given["B" if kind in "BI" else kind, stage, batch] = (rank, at)
 
     @cache
     def end(rank: int, at: int) -> int:
         begin = end(rank, at - 1) if at else 0
-        for kind, stage, batch in halves(of.ranks[rank][at]):
-            need = {"F": ("F", stage - 1, batch), "W": None}.get(kind, ("B", stage + 1, batch))
-            if need in given:
-                sender = given[need]
-                begin = max(begin, end(*sender) + hop) if sender[0] != rank else begin
-        return begin + took[rank, at]
+        kind, stage, batch = passes[rank][at]
+        need = {"F": ("F", stage - 1, batch), "W": None}.get(kind, ("B", stage + 1, batch))
+        if need in given:
+            begin = max(begin, end(*given[need]) + hop) if given[need][0] != rank else begin
+        return begin + lengths[rank][at]
 
-    return max(end(rank, len(row) - 1) for rank, row in enumerate(of.ranks))
+    return max(end(rank, len(row) - 1) for rank, row in enumerate(passes))
 
 
 @pytest.mark.parametrize("name", ONCE)
@@ -91,8 +90,8 @@ def test_a_replay_is_the_longest_path_through_what_was_measured(name: str, seed:
 
 @pytest.mark.parametrize("name", ONCE)
 def test_a_step_as_it_was_drawn_replays_to_its_own_makespan(name: str) -> None:
-    of = one_by_one(made(name))
-    line = simulate(of, Times(10 * MS, 11 * MS, 12 * MS))
+    of = made(name)
+    line = drawn(of, Times(10 * MS, 11 * MS, 12 * MS))
     spans = [list(zip(track.start.tolist(), track.end.tolist())) for track in line.ranks]
 
     assert replayed(of, spans, 0).makespan == line.makespan
@@ -101,15 +100,22 @@ def test_a_step_as_it_was_drawn_replays_to_its_own_makespan(name: str) -> None:
     assert [track.idle_by_cause for track in seen.ranks] == [track.idle_by_cause for track in line.ranks]
 
 
-def test_a_pair_runs_one_pass_after_the_other_and_is_as_long_as_both() -> None:
+@pytest.mark.parametrize("name", ONCE)
+def test_passes_in_turn_are_never_later_than_pairs_and_without_pairs_the_same(name: str) -> None:
+    """A pair waits for what both its passes need."""
+    of, times = made(name), Times(10 * MS, 11 * MS, 12 * MS)
+    line, paired, free = drawn(of, times), simulate(of, times), simulate(one_by_one(of), times)
+
+    assert free.makespan <= line.makespan <= paired.makespan
+    assert (free.makespan == paired.makespan) == (name != "dualpipe_v")
+
+
+def test_a_pair_runs_one_pass_after_the_other() -> None:
     of = made("dualpipe_v")
     apart = one_by_one(of)
 
-    assert not any(isinstance(each, Pair) for row in apart.ranks for each in row)
-    assert sum(map(len, apart.ranks)) > sum(map(len, of.ranks))
-    lasts = {"F": 10, "B": 12, "I": 5, "W": 7}
-    spans = [[(0, lasts[kind]) for each in row for kind, _, _ in halves(each)] for row in apart.ranks]
-    assert replayed(of, spans, 0).makespan == simulate(of, Times(10, 5, 7)).makespan
+    assert in_pairs(of) and not in_pairs(apart)
+    assert [halves(each) for each in apart.ranks[0]][:99] == [(half,) for each in of.ranks[0] for half in halves(each)]
 
 
 # --- what is asked of the stages ------------------------------------------------------------------------------------
@@ -187,7 +193,7 @@ def run_of(name: str = "1f1b", late: int = MS) -> PipelineRun:
     spans = [[(int(start), int(end)) for start, end in row] for row in spans]
     seen = measured(plan.order, spans)
     replay = replayed(plan.order, spans, round(HOP * 1e9))
-    return PipelineRun(plan, "gloo", (seen.makespan * 1e-9, 3.0), plan.diagram, seen, replay, 0.0)
+    return PipelineRun(plan, "gloo", (seen.makespan * 1e-9, 3.0), plan.diagram, seen, replay, (1.0,), (1.0,))
 
 
 def bill() -> Bill:

@@ -1,32 +1,60 @@
-"""Timelines of a step that was run: as it was measured, and run again from each operation's own measured duration."""
+"""Timelines of a step that is run pass by pass, as PyTorch's runtime does: drawn from durations, as it was measured,
+and run again from each pass's own measured duration.
 
-from collections.abc import Iterator, Sequence
+A pair's passes run one after the other, the forward pass first, and what both made is sent when the second has ended.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .checks import passes
 from .entries import entries, sent
-from .passes import Order
+from .passes import Order, Pair
 from .program import Ints, Program, program
 from .running import Load, Run, run
-from .timeline import Timeline
+from .timeline import Timeline, timed
+from .times import Times
 
 Spans = Sequence[Sequence[tuple[int, int]]]  # of each pass of each rank, in order: start and end, in whole ticks
 
 
 def one_by_one(order: Order) -> Order:
-    """The order of an engine that runs a pair's passes one after the other, the forward pass first."""
+    """The same passes, no two at once."""
     return replace(order, ranks=tuple(tuple(each for both in map(passes, row) for each in both) for row in order.ranks))
 
 
-def measured(order: Order, spans: Spans) -> Timeline:
-    """What was measured, counted from the first start, pass by pass.
+def in_pairs(order: Order) -> bool:
+    """Whether passes run together in it."""
+    return any(isinstance(each, Pair) for row in order.ranks for each in row)
 
-    A message is on its way until the pass begins that needs it: when it came is not known.
+
+def in_turn(order: Order) -> Program:
+    """The passes one by one; a message of a pair's forward pass leaves behind the backward pass.
+
     Raises InputError (SCH041 to SCH045) for an order that is none.
     """
     found = program(one_by_one(order))
+    behind = [
+        isinstance(each, Pair) and at == 0 for row in order.ranks for each in row for at in range(len(passes(each)))
+    ]
+    sender = found.messages.sender
+    return found._replace(messages=found.messages._replace(sender=sender + np.array(behind, np.int64)[sender]))
+
+
+def drawn(order: Order, times: Times) -> Timeline:
+    """The order with these durations. Raises InputError: SCH031 to SCH033, SCH041 to SCH046."""
+    return timed(in_turn(order), times.table(order.depth, order.copies))
+
+
+def measured(order: Order, spans: Spans) -> Timeline:
+    """What was measured, counted from the first start.
+
+    A message is on its way until the pass begins that needs it: when it came is not known.
+    Raises InputError (SCH041 to SCH045).
+    """
+    found = in_turn(order)
     times = np.array([each for row in spans for each in row], np.int64).reshape(-1, 2)
     start, end = (times - times.min()).T
     told = found.messages
@@ -35,21 +63,14 @@ def measured(order: Order, spans: Spans) -> Timeline:
 
 
 def replayed(order: Order, spans: Spans, hop: int) -> Timeline:
-    """The order simulated: each operation lasts as long as its passes were measured, a message `hop` ticks.
+    """The order simulated: each pass lasts as long as it was measured, a message `hop` ticks.
 
-    Raises InputError (SCH041 to SCH046) for an order that nobody can follow.
+    Raises InputError (SCH041 to SCH046).
     """
-    found = program(order)
-    lengths = np.array([*_lengths(order, spans)], np.int64)
+    found = in_turn(order)
+    lengths = np.array([end - start for row in spans for start, end in row], np.int64)
     load = _load(found, lengths, hop)
     return _timeline(found, load, run(found, load))
-
-
-def _lengths(order: Order, spans: Spans) -> Iterator[int]:
-    """How long each operation took, without what a pair waited between its passes."""
-    for row, measured_row in zip(order.ranks, spans, strict=True):
-        took = iter(end - start for start, end in measured_row)
-        yield from (sum(next(took) for _ in passes(operation)) for operation in row)
 
 
 def _load(found: Program, lengths: Ints, hop: int) -> Load:

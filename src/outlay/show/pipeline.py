@@ -1,9 +1,8 @@
 """A pipeline that was run, beside its diagram: what is said, what --json prints, and the two charts of its pictures."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from ..schedule.passes import Pair
+from ..schedule.executed import in_pairs
 from ..schedule.timeline import Timeline
 from ..schedule.times import TICK
 from ..verify.pipeline import HOP, PipelineRun
@@ -23,11 +22,6 @@ def titled(run: PipelineRun) -> str:
     return f"{order.name}, {len(order.ranks)} ranks{chunks}, {order.micro_batches:,} micro-batches"
 
 
-def in_pairs(run: PipelineRun) -> bool:
-    """Whether passes run together in its order."""
-    return any(isinstance(each, Pair) for row in run.planned.order.ranks for each in row)
-
-
 def pipeline_lines(run: PipelineRun, style: Style) -> Iterator[str]:
     """What ran, and both idle shares."""
     pacing = run.planned.pacing
@@ -38,7 +32,7 @@ def pipeline_lines(run: PipelineRun, style: Style) -> Iterator[str]:
     idle = f"idle {percent(drawn.bubble_share)} in the diagram, {percent(seen.bubble_share)} measured"
     steps = " and ".join(duration(step, 4) for step in run.steps)
     yield from wrapped(f"{idle}; the best of {len(run.steps)} steps, {steps}", style, 10, 10)
-    if in_pairs(run):
+    if in_pairs(run.planned.order):
         yield from wrapped(IN_TURN, style, 10, 10)
     if run.clock:
         yield from wrapped(f"clocks of the machines agree within {duration(run.clock)}", style, 10, 10)
@@ -50,10 +44,11 @@ def charts_of(model: str, run: PipelineRun) -> tuple[Chart, Chart]:
     asked = f"operations as asked, {each} in the mean; a message takes no time"
     ran = f"measured with torch on {run.backend}; idle by communication: the other rank had ended, and the message or "
     ran += "torch itself took this long"
-    upper = chart_of(run.diagram, f"Diagram: {what}", TICK, (asked,), whole=True)
-    notes = (ran, IN_TURN) if in_pairs(run) else (ran,)
-    lower = chart_of(run.measured, f"Measured: {what}", TICK, notes, whole=True)
-    return upper, replace(lower, critical=())  # of measured times no path is exact
+    paired = in_pairs(run.planned.order)
+    notes = (asked, IN_TURN) if paired else (asked,)
+    upper = chart_of(run.diagram, f"Diagram: {what}", TICK, notes, whole=True, critical=not paired)
+    lower = chart_of(run.measured, f"Measured: {what}", TICK, (ran,), whole=True, critical=False)
+    return upper, lower  # no path is exact where times are measured, or a message waits behind another pass
 
 
 def pipeline_record(run: PipelineRun) -> Record:

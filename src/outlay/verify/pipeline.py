@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..bill import case_of
 from ..layout.case import Case
 from ..schedule.checks import passes
-from ..schedule.executed import measured, one_by_one, replayed
+from ..schedule.executed import drawn, measured, one_by_one, replayed
 from ..schedule.listing import from_csv, to_csv
 from ..schedule.passes import Order
-from ..schedule.timeline import Timeline, simulate
+from ..schedule.timeline import Timeline
 from ..schedule.times import TICK, Times
 from ..simulated import times_of
 from .comparison import Comparison
@@ -50,9 +50,9 @@ class Planned:
 
     @property
     def diagram(self) -> Timeline:
-        """The timeline of these durations, where a message takes no time."""
+        """The timeline of these durations, where a message takes no time: nothing can be faster."""
         forward, inputs, weights = (list(column) for column in zip(*self.seconds, strict=True))
-        return simulate(self.order, Times(forward, inputs, weights).in_ticks(TICK))
+        return drawn(self.order, Times(forward, inputs, weights).in_ticks(TICK))
 
     def asked(self) -> "Asked":
         """What travels to the ranks."""
@@ -74,7 +74,9 @@ class PipelineRun:
     diagram: Timeline
     measured: Timeline
     replay: Timeline
-    clock: float  # s: how far the clocks of several machines may be apart; 0 on one
+    asked: tuple[float, ...]  # s: of each rank, one pass of each stage and kind
+    worked: tuple[float, ...]  # the same, the shortest that was measured
+    clock: float = 0  # s: how far the clocks of several machines may be apart; 0 on one
 
 
 class Outcome(NamedTuple):
@@ -154,7 +156,8 @@ def judged(planned: Planned, seen: Sequence["Seen"]) -> Outcome:
     replay = replayed(order_of_step(order, seen, best), _spans(seen, best), round(HOP / TICK))
     makespans = tuple(step.makespan * TICK for step in steps)
     clock = max(rank.clock for rank in seen) * TICK
-    run = PipelineRun(planned, seen[0].backend, makespans, planned.diagram, steps[best], replay, clock)
+    asked, worked = _passes_asked(planned), _passes_worked(seen)
+    run = PipelineRun(planned, seen[0].backend, makespans, planned.diagram, steps[best], replay, asked, worked, clock)
     return Outcome((*found, *_timed(run)), run)
 
 
@@ -171,16 +174,37 @@ def _timed(run: PipelineRun) -> Iterator[Held]:
     took, pacing = run.measured.makespan * TICK * 1e3, run.planned.pacing
     said = f"each operation as long as it was measured, {HOP * 1e3:g} ms assumed for a message"
     if not pacing.computes:
-        asked, worked = ([track.busy * TICK * 1e3 for track in line.ranks] for line in (run.diagram, run.measured))
-        rank = max(range(len(asked)), key=lambda at: abs(worked[at] / asked[at] - 1))
-        note = f"rank {rank}, the furthest from what was asked"
+        rank = max(range(len(run.asked)), key=lambda at: abs(run.worked[at] / run.asked[at] - 1))
+        note = f"one of each stage and kind on rank {rank}, the furthest from what was asked: the shortest measured"
         if pacing.operation < SHORT:
             note += f"; of operations under {SHORT * 1e3:g} ms what torch itself takes is a large share"
-        yield Held(Comparison("busy", asked[rank], worked[rank], "ms", note), WITHIN)
+        yield Held(Comparison("passes", run.asked[rank] * 1e3, run.worked[rank] * 1e3, "ms", note), WITHIN)
         diagram = run.diagram.makespan * TICK * 1e3
         yield Held(Comparison("diagram", diagram, took, "ms", "operations as asked, messages at once", least=True))
     reason = DISTURBED if pacing.computes and run.backend == "gloo" else ""
     yield Held(Comparison("replay", run.replay.makespan * TICK * 1e3, took, "ms", said), WITHIN, reason)
+
+
+def _passes_asked(planned: Planned) -> tuple[float, ...]:
+    lasts = {"F": (1, 0, 0), "B": (0, 1, 1), "I": (0, 1, 0), "W": (0, 0, 1)}
+    kinds = [{each[:2] for both in map(passes, row) for each in both} for row in planned.order.ranks]
+
+    def seconds(kind: str, stage: int) -> float:
+        return sum(chosen * part for chosen, part in zip(lasts[kind], planned.seconds[stage], strict=True))
+
+    return tuple(sum(seconds(*each) for each in row) for row in kinds)
+
+
+def _passes_worked(seen: Sequence["Seen"]) -> tuple[float, ...]:
+    """The shortest of each stage and kind: what others do on the machine only makes passes longer."""
+    found = []
+    for rank in seen:
+        least: dict[str, int] = {}
+        for done in (each for step in rank.steps for each in step):
+            kind = done.name.rstrip("0123456789")  # 2F of 2F0
+            least[kind] = min(least.get(kind, done.end - done.start), done.end - done.start)
+        found.append(sum(least.values()) * TICK)
+    return tuple(found)
 
 
 def _listed(seen: Sequence["Seen"]) -> list[list[str]]:

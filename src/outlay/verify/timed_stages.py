@@ -155,11 +155,11 @@ def logged(stage: PipelineStage, pace: Pace, log: list[Done]) -> None:
 
 def run_pipelines(asked: Sequence[Asked]) -> list[Seen]:
     """On each rank: every pipeline, one after the other."""
-    clock = _Clock()
+    clock = Clock()
     return [_run(each, clock) for each in asked]
 
 
-def _run(asked: Asked, clock: "_Clock") -> Seen:
+def _run(asked: Asked, clock: "Clock") -> Seen:
     """torch's own class once without time, for its order; ours once without, and then timed."""
     pace, log = Pace(here(), asked.computes), list[Done]()
 
@@ -232,7 +232,7 @@ def _loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return (output - target).square().mean()
 
 
-class _Clock:
+class Clock:
     """A rank's monotonic clock as that of rank 0. One machine has one clock; others are asked what time it is."""
 
     def __init__(self, now: Callable[[], int] = time.monotonic_ns) -> None:
