@@ -28,6 +28,7 @@ from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style, percent
 from outlay.show.verified import verified_lines, verified_record
 from outlay.verify.comparison import Comparison
+from outlay.verify.launched import LAUNCHED, answers
 from outlay.verify.layout import Checked, Verified
 from outlay.verify.pipeline import HOP, Pacing, PipelineRun, Planned, not_started, seconds_of
 from test_diagram import SVG, read_trace
@@ -166,7 +167,7 @@ def test_stages_last_in_the_proportions_of_their_bill() -> None:
 )
 def test_what_cannot_be_started_says_why(of: Order, cores: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.delenv("RANK", raising=False)
     why = not_started(of)
 
     assert words in why and bool(words) == bool(why)
@@ -174,9 +175,11 @@ def test_what_cannot_be_started_says_why(of: Order, cores: int, words: str, monk
 
 def test_ranks_that_torchrun_started_are_as_many_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    monkeypatch.setenv("WORLD_SIZE", "16")
+    for name in LAUNCHED:
+        monkeypatch.setenv(name, "1")
 
     assert not_started(made("1f1b", 16)) == ""
+    assert not answers()  # rank 1
 
 
 # --- what is said and drawn -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
+from ..verify.launched import answers
 from ..verify.layout import KINDS, USUAL, Subject, Verified
 from ..verify.pipeline import Pacing
 from ..verify.versions import versions_fault
@@ -32,16 +33,17 @@ SEVERAL = ("pipeline",)  # what several ranks run together
 def verify(given: Given) -> int:
     """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared.
 
-    Of the ranks of torchrun the first one answers for all.
+    What several ranks run together, the first of torchrun's answers for all.
     """
-    if os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ:
+    asked = {word.strip() for word in (given.text("only") or "").split(",")}
+    if answers() or not asked & {*SEVERAL}:
         return _verify(given)
     with contextlib.suppress(InputError):
-        _verify(given, answers=False)
+        _verify(given, silent=True)
     return 0
 
 
-def _verify(given: Given, answers: bool = True) -> int:
+def _verify(given: Given, silent: bool = False) -> int:
     from ..show.verified import agrees_all, illegal_lines, verified_lines, verified_record
 
     faults = Faults()
@@ -55,12 +57,12 @@ def _verify(given: Given, answers: bool = True) -> int:
     faults.stop()
     bill = question.bill()
     if bill.violations:
-        if not answers:
+        if silent:
             return 1
         tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
         return 1
-    found = _run(given, bill, only if answers else tuple({*only} & {*SEVERAL}), layers or 0, pacing)
-    if not answers:
+    found = _run(given, bill, tuple({*only} & {*SEVERAL}) if silent else only, layers or 0, pacing)
+    if silent:
         return 0
     files = write_pictures(given, paths, bill.model.name, found)
     if STDOUT not in files:

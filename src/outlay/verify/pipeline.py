@@ -15,6 +15,7 @@ from ..schedule.timeline import Timeline
 from ..schedule.times import TICK, Times
 from ..simulated import times_of
 from .comparison import Comparison
+from .launched import launched
 from .schedule import LISTS, alike, theirs_of, written
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def not_started(order: Order) -> str:
     ranks, most = len(order.ranks), A_CORE * (os.cpu_count() or 1)
     if order.copies > 1:
         return f"torch's runtime has one model: it does not run {order.name}, which holds it twice"
-    if ranks > most and "WORLD_SIZE" not in os.environ:  # torchrun's own ranks are there already
+    if ranks > most and not launched():  # torchrun's own ranks are there already
         start = f"torchrun --nnodes N --nproc-per-node {most} -m outlay verify .. --only pipeline"
         return f"{ranks} ranks, and this machine starts {most} at most, {A_CORE} a core ({start})"
     return ""
@@ -175,7 +176,7 @@ def _timed(run: PipelineRun) -> Iterator[Held]:
     said = f"each operation as long as it was measured, {HOP * 1e3:g} ms assumed for a message"
     if not pacing.computes:
         rank = max(range(len(run.asked)), key=lambda at: abs(run.worked[at] / run.asked[at] - 1))
-        note = f"one of each stage and kind on rank {rank}, the furthest from what was asked: the shortest measured"
+        note = f"rank {rank}, the furthest from what was asked: one pass of each stage and kind, the shortest measured"
         if pacing.operation < SHORT:
             note += f"; of operations under {SHORT * 1e3:g} ms what torch itself takes is a large share"
         yield Held(Comparison("passes", run.asked[rank] * 1e3, run.worked[rank] * 1e3, "ms", note), WITHIN)
