@@ -1,6 +1,5 @@
 """outlay verify: the counts of one layout beside the same in PyTorch and transformers, on tensors without data."""
 
-import contextlib
 import os
 import sys
 import warnings
@@ -38,8 +37,11 @@ def verify(given: Given) -> int:
     asked = {word.strip() for word in (given.text("only") or "").split(",")}
     if answers() or not asked & {*SEVERAL}:
         return _verify(given)
-    with contextlib.suppress(InputError):
+    try:
         _verify(given, silent=True)
+    except InputError:
+        if versions_fault():  # of this machine: what else is wrong, the first rank says
+            raise
     return 0
 
 
@@ -50,7 +52,8 @@ def _verify(given: Given, silent: bool = False) -> int:
     only = faults.attempt(kinds, given.text("only"))
     text = given.text("layers")
     layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
-    pacing, paths = read_pacing(given, only or (), faults), read_pictures(given, only or (), faults)
+    pacing = read_pacing(given, only or (), faults)
+    paths = {} if silent else read_pictures(given, only or (), faults)
     question = faults.attempt(read_question, given, engine=ENGINE)
     if fault := versions_fault():
         faults.add(fault)
