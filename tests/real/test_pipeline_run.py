@@ -25,7 +25,7 @@ from outlay.errors import InputError
 from outlay.schedule.orders import order_in_rounds
 from outlay.schedule.passes import Order
 from outlay.verify import pipeline
-from outlay.verify.pipeline import Outcome, Planned, judged, seconds_of
+from outlay.verify.pipeline import Outcome, Pacing, Planned, judged, seconds_of
 from outlay.verify.timed_stages import Asked, Clock, Seen, run_pipelines
 from outlay.verify.together import together
 
@@ -68,10 +68,12 @@ def all_of(asked: list[Asked]) -> tuple[list[Seen], tuple[int, int]]:
 
 @cache
 def started(ranks: int) -> tuple[dict[str, Planned], list[tuple[list[Seen], tuple[int, int]]]]:
-    """All pipelines of so many ranks, and one whose order is not what its name says; the ranks are started once."""
+    """All pipelines of so many ranks, one whose order is not what its name says, and one of stages that compute; the
+    ranks are started once."""
     plans = {case[0]: planned(case[0], case[1], ranks, *case[2:]) for case in CASES[ranks]}
     if ranks == 2:
         plans["swapped"] = replace(plans["1f1b"], order=swapped(plans["1f1b"].order))
+        plans["computes"] = replace(plans["gpipe"], pacing=Pacing(0.1, computes=True))
     return plans, together(all_of, ([plan.asked() for plan in plans.values()],), ranks)
 
 
@@ -98,6 +100,15 @@ def test_a_pipeline_runs_in_our_order_as_long_as_its_replay_and_never_faster_tha
     assert found.run is not None
     assert found.run.measured.makespan >= found.run.diagram.makespan > 0
     assert abs(found.run.measured.makespan / found.run.replay.makespan - 1) <= 0.05
+
+
+def test_stages_that_compute_run_in_our_order_and_a_busy_cpu_is_no_disagreement() -> None:
+    found = judged(*ran(2)["computes"])
+    names = [held.comparison.name for held in found.comparisons]
+
+    assert names == ["order of GPipe", "order run", "replay"]
+    assert set(disagree(found)) <= {"replay"} and "cores" in found.comparisons[2].reason
+    assert found.run is not None and all(track.busy > 0 for track in found.run.measured.ranks)
 
 
 # --- a fault in each ------------------------------------------------------------------------------------------------
