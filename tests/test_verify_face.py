@@ -20,7 +20,8 @@ from outlay.show.verified import verified_lines, verified_record
 from outlay.verify import limits, versions
 from outlay.verify.comparison import Comparison
 from outlay.verify.configs import with_layers
-from outlay.verify.layout import KINDS, Checked, NotRun, Verified
+from outlay.verify.launched import LAUNCHED
+from outlay.verify.layout import KINDS, USUAL, Checked, NotRun, Verified
 from test_import import foreign
 from test_json import faults
 
@@ -218,7 +219,23 @@ def test_only_models_that_are_the_same_layer_by_layer_are_built(name: str, built
 def test_a_kind_that_there_is_not_is_refused_with_the_nearest() -> None:
     from outlay.cli.verifying import kinds
 
-    assert kinds(None) == KINDS
+    assert kinds(None) == USUAL and set(KINDS) - set(USUAL) == {"pipeline"}
     assert kinds("peak, flops") == ("flops", "peak")
     with pytest.raises(InputError, match="VER004"):
         kinds("")
+
+
+def test_another_rank_of_torchrun_says_nothing_but_what_its_machine_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in LAUNCHED:
+        monkeypatch.setenv(name, "1")
+    asked = [*ASKED, "--pp", "2", "--only", "pipeline"]
+    without_torch(monkeypatch, versions.WANTED)
+
+    assert main([*asked, "--layers", "0"]) == 0  # a fault that the first rank says too
+    assert main([*asked, "--tp", "3"]) == 0  # a layout that breaks rules
+    assert capsys.readouterr() == ("", "")
+    without_torch(monkeypatch, {})
+    assert main(asked) == 2
+    assert "VER002" in capsys.readouterr().err

@@ -1,28 +1,34 @@
 """Make the pictures of the documents again: `python docs/pictures/remake.py`.
 
-One of each schedule, 4 ranks and 8 micro-batches, forward 10 ms, backward 20 ms, the two gradients 10 ms each. And the
-four counts in one, with the figures of a textbook.
+One of each schedule, 4 ranks and 8 micro-batches, forward 10 ms, backward 20 ms, the two gradients 10 ms each; a
+pipeline that was run, whose times stand in `pipeline_run.json`; the four counts in one, with figures of a textbook.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from outlay.memory.activations import best_segments, checkpoint_share, coarse_activation_bytes
 from outlay.memory.states import state_bytes
 from outlay.schedule.bubble import bubble_share
+from outlay.schedule.executed import measured, replayed
 from outlay.schedule.orders import facts, names, order
 from outlay.schedule.timeline import simulate
 from outlay.schedule.times import Times
 from outlay.show.diagram.chart import chart_of
 from outlay.show.diagram.svg import svg
+from outlay.show.diagram.two import svg_of_two
 from outlay.show.palette import CAUSES
+from outlay.show.pipeline import charts_of
 from outlay.show.plot_svg import opening
 from outlay.step.traffic import coarse_gradient_bytes, transfer_seconds
+from outlay.verify.pipeline import Pacing, PipelineRun, Planned
 
 HERE = Path(__file__).parent
 RANKS, MICRO_BATCHES = 4, 8
 GB = 1e9
 FORWARD, TICK = 10_000_000, 1e-9  # 10 ms in whole nanoseconds
+RUN = "pipeline_run"
 
 
 def picture(name: str) -> str:
@@ -113,10 +119,23 @@ def four_counts() -> str:
     return start + "\n".join(parts) + "\n</svg>\n"
 
 
+def picture_of_a_run() -> str:
+    """Predicted above measured, of one chunk a rank."""
+    ran = json.loads((HERE / f"{RUN}.json").read_text(encoding="utf-8"))
+    plan = order(ran["schedule"], ran["ranks"], ran["micro_batches"])
+    spans = [[(start, end) for start, end in rank] for rank in ran["nanoseconds"]]
+    seconds = tuple((forward, inputs, weights) for forward, inputs, weights in ran["stage_seconds"])
+    planned = Planned(plan, 1, seconds, Pacing(ran["operation_seconds"]))
+    seen, again = measured(plan, spans), replayed(plan, spans, 0)
+    run = PipelineRun(planned, ran["backend"], (seen.makespan * TICK,), planned.diagram, seen, again, (), ())
+    return svg_of_two(*charts_of(ran["model"], run))
+
+
 def pictures() -> Iterator[tuple[Path, str]]:
-    """Every schedule's file and what stands in it."""
+    """Every file and what stands in it."""
     yield from ((HERE / f"{name}.svg", picture(name)) for name in names())
     yield HERE / "four-counts.svg", four_counts()
+    yield HERE / f"{RUN}.svg", picture_of_a_run()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def draw(given: Given) -> int:
     from ..show.diagram.text import diagram_lines
 
     faults = Faults()
-    paths = _paths(given, faults)
+    paths = outputs(given, faults)
     try:
         asked = _of_a_model(given) if given.text("model") is not None else read_asked(given)
     except InputError as error:
@@ -55,7 +55,7 @@ def follow(asked: Asked) -> Timeline:
     return simulate_long(plan.make, plan.pp, plan.micro_batches, asked.times)
 
 
-def _paths(given: Given, faults: Faults) -> dict[str, str]:
+def outputs(given: Given, faults: Faults) -> dict[str, str]:
     """The files to write, each of which can be written as far as can be seen."""
     paths = {name: path for name in OUTPUTS if (path := given.text(name)) is not None}
     for name, path in paths.items():

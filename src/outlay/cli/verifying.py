@@ -12,43 +12,73 @@ from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
-from ..verify.layout import KINDS, Subject, Verified
+from ..verify.launched import answers
+from ..verify.layout import KINDS, USUAL, Subject, Verified
+from ..verify.pipeline import Pacing
 from ..verify.versions import versions_fault
 from .configuring import config_of
+from .files import STDOUT
 from .flags import Given
 from .output import tell
+from .pipelining import read_pacing, read_pictures, write_pictures
 from .question import read_question
 from .values import Faults, count
 
 ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
 MOST_LAYERS = 1_000
+SEVERAL = ("pipeline",)  # what several ranks run together
 
 
 def verify(given: Given) -> int:
-    """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared."""
+    """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared.
+
+    What several ranks run together, the first of torchrun's answers for all.
+    """
+    asked = {word.strip() for word in (given.text("only") or "").split(",")}
+    if answers() or not asked & {*SEVERAL}:
+        return _verify(given)
+    try:
+        _verify(given, silent=True)
+    except InputError:
+        if versions_fault():  # of this machine: what else is wrong, the first rank says
+            raise
+    return 0
+
+
+def _verify(given: Given, silent: bool = False) -> int:
     from ..show.verified import agrees_all, illegal_lines, verified_lines, verified_record
 
     faults = Faults()
     only = faults.attempt(kinds, given.text("only"))
     text = given.text("layers")
     layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
+    pacing = read_pacing(given, only or (), faults)
+    paths = {} if silent else read_pictures(given, only or (), faults)
     question = faults.attempt(read_question, given, engine=ENGINE)
     if fault := versions_fault():
         faults.add(fault)
     faults.stop()
     bill = question.bill()
     if bill.violations:
+        if silent:
+            return 1
         tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
         return 1
-    found = _run(given, bill, only, layers or 0)
-    tell(given, lambda: verified_record(bill, found), lambda style: verified_lines(bill, found, style))
+    found = _run(given, bill, tuple({*only} & {*SEVERAL}) if silent else only, layers or 0, pacing)
+    if silent:
+        return 0
+    files = write_pictures(given, paths, bill.model.name, found)
+    if STDOUT not in files:
+        tell(
+            given, lambda: verified_record(bill, found, files), lambda style: verified_lines(bill, found, style, files)
+        )
     return 0 if agrees_all(found) else 1
 
 
 def kinds(text: str | None) -> tuple[str, ...]:
-    """The kinds of comparison that are asked for; all by default."""
+    """The kinds of comparison that are asked for; by default all that take no real time."""
     if text is None:
-        return KINDS
+        return USUAL
     asked = [word.strip() for word in text.split(",")]
     if wrong := [word for word in asked if word not in KINDS]:
         close = nearest(wrong[0], KINDS) or [KINDS[0]]
@@ -59,11 +89,11 @@ def kinds(text: str | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in asked)
 
 
-def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int) -> Verified:
+def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, pacing: Pacing) -> Verified:
     from ..verify.layout import verify as run
 
     config, missing = config_behind(given)
-    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing)
+    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing, pacing)
     progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
     with warnings.catch_warnings():

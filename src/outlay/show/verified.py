@@ -4,9 +4,10 @@ run."""
 from collections.abc import Iterator
 
 from ..bill import Bill
-from ..verify.layout import KINDS, PEAK, Checked, Verified
+from ..verify.layout import KINDS, ROUNDING, Checked, Verified
 from ..verify.versions import WANTED
 from .labels import NOT_LEGAL
+from .pipeline import pipeline_lines, pipeline_record, pipeline_schema
 from .record import Record, head, model, plain
 from .schema import DRAFT, MAYBE, TEXT, VIOLATION, WHOLE, Schema, list_of, record_of
 from .terminal import subject_lines, violation_lines
@@ -20,12 +21,14 @@ def agrees_all(found: Verified) -> bool:
     return bool(found.checked) and not found.wrong
 
 
-def verified_lines(bill: Bill, found: Verified, style: Style) -> Iterator[str]:
+def verified_lines(bill: Bill, found: Verified, style: Style, files: tuple[str, ...] = ()) -> Iterator[str]:
     """The answer of `outlay verify`."""
     yield from _headline(found, style)
     for said in found.scaled:
         yield from block("SCALED", said, style)
     yield from subject_lines(bill, style)
+    if found.pipeline:
+        yield from pipeline_lines(found.pipeline, style)
     if found.checked:
         heads = ("compared", "outlay", "engine", "ratio", "agrees")
         yield from ["", *table(heads, [_row(one) for one in found.checked], style, "lrrrl"), ""]
@@ -35,6 +38,8 @@ def verified_lines(bill: Bill, found: Verified, style: Style) -> Iterator[str]:
             yield from block("NOTE", safe(f"{one.comparison.name}: {'; '.join(notes)}"), style)
     for left in found.not_run:
         yield from block("NOT RUN", safe(f"{', '.join(left.kinds)}: {left.reason}"), style)
+    for file in files:
+        yield from block("WROTE", safe(file), style)
 
 
 def illegal_lines(bill: Bill, style: Style) -> Iterator[str]:
@@ -63,8 +68,9 @@ def _headline(found: Verified, style: Style) -> list[str]:
 
 def _row(one: Checked) -> tuple[str, ...]:
     of = one.comparison
-    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations") else of.name
-    return (name, f"{of.counted:,.0f}", f"{of.measured:,.0f}", f"{of.ratio:.6f}", _word(one))
+    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations", "ms") else of.name
+    places = 1 if of.unit == "ms" else 0
+    return (name, f"{of.counted:,.{places}f}", f"{of.measured:,.{places}f}", f"{of.ratio:.6f}", _word(one))
 
 
 def _word(one: Checked) -> str:
@@ -72,10 +78,12 @@ def _word(one: Checked) -> str:
         return "see note"
     if not one.agrees:
         return "DIFFERS"
-    return f"within {percent(PEAK)}" if one.kind == "peak" else "exact"
+    if one.comparison.least:
+        return "not below"
+    return f"within {percent(one.within)}" if one.within > ROUNDING else "exact"
 
 
-def verified_record(bill: Bill, found: Verified | None) -> Record:
+def verified_record(bill: Bill, found: Verified | None, files: tuple[str, ...] = ()) -> Record:
     """The same as one object; of a layout that breaks rules, its violations and no comparison."""
     checked = found.checked if found else ()
     return head("verify") | {
@@ -89,6 +97,8 @@ def verified_record(bill: Bill, found: Verified | None) -> Record:
         "scaled": list(found.scaled) if found else [],
         "comparisons": [_comparison(one) for one in checked],
         "not_run": [{"kinds": list(one.kinds), "reason": one.reason} for one in found.not_run] if found else [],
+        "pipeline": pipeline_record(found.pipeline) if found and found.pipeline else None,
+        "files": list(files),
         "violations": plain(bill.violations),
         "assumptions": list(bill.assumptions),
     }
@@ -97,7 +107,7 @@ def verified_record(bill: Bill, found: Verified | None) -> Record:
 def _comparison(one: Checked) -> Record:
     of = one.comparison
     figures = {"counted": plain(of.counted), "measured": plain(of.measured), "ratio": plain(of.ratio)}
-    said = {"within": one.within, "agrees": one.agrees, "note": of.note, "reason": one.reason}
+    said = {"within": one.within, "least": of.least, "agrees": one.agrees, "note": of.note, "reason": one.reason}
     return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said}
 
 
@@ -106,7 +116,8 @@ def schema() -> Schema:
     figures = {"counted": {"type": "number"}, "measured": {"type": "number"}, "ratio": MAYBE}
     maybe = {"type": ["boolean", "null"], "description": "null where both differ for a known reason"}
     one = {"kind": {"enum": list(KINDS)}, "name": TEXT, "unit": TEXT, **figures}
-    one |= {"within": {"type": "number", "minimum": 0}, "agrees": maybe, "note": TEXT, "reason": TEXT}
+    bound = {"type": "boolean", "description": "the counted figure is a bound that the measured one is not below"}
+    one |= {"within": {"type": "number", "minimum": 0}, "least": bound, "agrees": maybe, "note": TEXT, "reason": TEXT}
     counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
     whole = {"type": "object", "description": "as given, every field filled"}
     keys = {
@@ -120,6 +131,8 @@ def schema() -> Schema:
         "scaled": list_of(TEXT),
         "comparisons": list_of(record_of(one)),
         "not_run": list_of(record_of({"kinds": list_of({"enum": list(KINDS)}), "reason": TEXT})),
+        "pipeline": pipeline_schema(),
+        "files": list_of(TEXT),
         "violations": list_of(record_of(VIOLATION)),
         "assumptions": list_of(TEXT),
     }

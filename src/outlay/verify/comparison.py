@@ -1,6 +1,6 @@
 """One figure, counted and measured."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 
@@ -13,6 +13,7 @@ class Comparison:
     measured: float
     unit: str  # B, or a word such as tensors
     note: str = ""  # what the measured figure leaves out, or what explains a difference
+    least: bool = field(default=False, kw_only=True)  # the counted figure is a bound: the measured one is not below it
 
     @property
     def ratio(self) -> float:
@@ -22,5 +23,7 @@ class Comparison:
         return self.counted / self.measured
 
     def agrees(self, within: float = 0.0) -> bool:
-        """Whether both are equal, or differ by no more than a share of the measured one."""
+        """Whether both are equal, or differ by no more than a share of the measured one; a bound, whether it holds."""
+        if self.least:
+            return self.measured >= self.counted
         return abs(self.counted - self.measured) <= within * abs(self.measured)

@@ -22,10 +22,12 @@ from .configs import Config, with_layers
 from .flops import BY_VALUE, OTHERWISE, compare_flops
 from .memory import TABLE, compare_memory
 from .parameters import compare_parameters
+from .pipeline import ASLEEP, Pacing, PipelineRun, not_started, run_order
 from .schedule import LONGEST, compare_schedule
 from .traffic import compare_traffic
 
-KINDS = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
+USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
+KINDS = (*USUAL, "pipeline")  # what takes real time is run where it is asked for
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
@@ -47,6 +49,7 @@ class Subject:
     engine: Engine
     config: Config | None
     missing: str = ""
+    pacing: Pacing = ASLEEP
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Verified:
     checked: tuple[Checked, ...]
     not_run: tuple[NotRun, ...]
     scaled: tuple[str, ...]
+    pipeline: PipelineRun | None = None
 
     @property
     def wrong(self) -> tuple[Checked, ...]:
@@ -87,13 +91,14 @@ class Verified:
 
 
 def verify(
-    subject: Subject, only: tuple[str, ...] = KINDS, layers: int = 0, began: Callable[[str], object] = lambda kind: None
+    subject: Subject, only: tuple[str, ...] = USUAL, layers: int = 0, began: Callable[[str], object] = lambda kind: None
 ) -> Verified:
     """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
     run = Run(subject, only, layers, began)
-    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule()]
+    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule(), *run.pipeline()]
     checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
-    return Verified(tuple(checked), tuple(one for one in found if isinstance(one, NotRun)), tuple(run.scaled))
+    left = tuple(one for one in found if isinstance(one, NotRun))
+    return Verified(tuple(checked), left, tuple(run.scaled), run.ran)
 
 
 Found = Iterator[Checked | NotRun]
@@ -107,6 +112,7 @@ class Run:
     only: tuple[str, ...]
     asked: int
     began: Callable[[str], object]
+    ran: PipelineRun | None = None
     scaled: dict[str, None] = field(default_factory=dict)  # in order, each once
 
     def parameters(self) -> Found:
@@ -192,9 +198,18 @@ class Run:
             yield NotRun(("schedule",), why)
             return
         self.began("schedule")
-        order = self.order()
-        found = compare_schedule(order, int(self.subject.layout.vpp))
-        yield from _each("schedule", found, within=0)
+        yield from _each("schedule", compare_schedule(self.order(), int(self.subject.layout.vpp)), within=0)
+
+    def pipeline(self) -> Found:
+        """That order run for real, by ranks that last as long as they are asked to."""
+        if "pipeline" not in self.only:
+            return
+        if why := self.unordered() or not_started(self.order("pipeline", 0)):
+            yield NotRun(("pipeline",), why)
+            return
+        for outcome in run_order(self.subject, self.order("pipeline", 0), self.began):
+            self.ran = outcome.run
+            yield from (Checked("pipeline", *held) for held in outcome.comparisons)
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 
@@ -205,17 +220,15 @@ class Run:
             return "one stage is no pipeline"
         return "" if at.schedule in names() else f"no order of {at.schedule} is known"
 
-    def order(self) -> Order:
+    def order(self, kind: str = "schedule", most: int = LONGEST) -> Order:
         """The order that the engine runs, of fewer micro-batches where PyTorch would take long."""
         of = self.subject
         case = case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]
         many, pp = int(case.micro_batches), int(of.layout.pp)
         each = 2 * int(of.layout.vpp) * pp
-        if many * each > LONGEST:
-            few = max(2 * pp, LONGEST // each // pp * pp)
-            if few < many:
-                self.scaled[f"schedule: {few:,} of {many:,} micro-batches, whose order repeats"] = None
-                many = few
+        if many * each > most and (few := max(2 * pp, most // each // pp * pp)) < many:
+            self.scaled[f"{kind}: {few:,} of {many:,} micro-batches, whose order repeats"] = None
+            many = few
         return order_of(case, many)
 
     def layers(self) -> int:

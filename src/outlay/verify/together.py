@@ -22,17 +22,12 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from ..errors import Fault, InputError
+from .launched import launched as launched
 
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells each of its ranks
 PATIENCE = 300.0  # s that ranks wait for each other
 LONGEST = 200  # characters of another's complaint
 LOST = ("Connection closed by peer", "Connection reset by peer", "DistBackendError", "DistNetworkError")
 ENDED = "all ranks end together, and none is left"
-
-
-def launched() -> bool:
-    """Whether torchrun started this process as one of its ranks."""
-    return all(name in os.environ for name in LAUNCHED)
 
 
 def together(work: Callable[..., Any], inputs: tuple[Any, ...], ranks: int, patience: float = PATIENCE) -> list[Any]:

@@ -10,11 +10,17 @@ from .fold import fold
 
 
 def chart_of(
-    timeline: Timeline, title: str, tick: float = 0.0, notes: tuple[str, ...] = (), whole: bool = False, copies: int = 1
+    timeline: Timeline,
+    title: str,
+    tick: float = 0.0,
+    notes: tuple[str, ...] = (),
+    whole: bool = False,
+    copies: int = 1,
+    critical: bool = True,
 ) -> Chart:
     """The diagram of a timeline. `tick` is the length of one unit of its times in seconds; 0 where they are only units.
 
-    `whole` shows every micro-batch; else a long steady state is folded away.
+    `whole` shows every micro-batch; else a long steady state is folded away. `critical`: with the critical path.
     """
     scale, repeat, short = tick or 1.0, timeline.repeats, timeline.short or timeline
     lanes = [_lane(track, short, scale) for track in short.ranks]
@@ -28,10 +34,10 @@ def chart_of(
         rows = tuple(_later(row, first.start, late, repeat.skipped) for row in rows)
         cut = Cut(first.start, first.end + late, first.micro_batches + repeat.skipped)
     rows = tuple(_figures(row, timeline, scale) for row in rows)
-    critical = tuple((row_of[rank], at) for rank, at in timeline.critical_path())
+    path = tuple((row_of[rank], at) for rank, at in timeline.critical_path()) if critical else ()
     times = (timeline.makespan * scale, timeline.span * scale, max(0.0, timeline.span_share))
     unit = "s" if tick else "F"
-    made = Chart(title, rows, *times, timeline.micro_batches, unit, cut, critical, notes, copies, missing)
+    made = Chart(title, rows, *times, timeline.micro_batches, unit, cut, path, notes, copies, missing)
     if not timeline.exposed:
         return made
     return replace(made, notes=(*notes, f"collectives make the step {made.time(timeline.exposed * scale)} longer"))

@@ -13,6 +13,7 @@ import numpy as np
 from ..palette import INK_DARK, INK_LIGHT, PAPER_DARK, PAPER_LIGHT, tone_of
 from .drawing import CAUSES, Chart, Lane, sentences, share
 from .svg import Picture, svg
+from .two import svg_of_two
 
 PARTS, FINE = 10**7, 10**13  # the script counts time in parts of the step; fine ones where most of it is left out
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -34,11 +35,8 @@ def html(chart: Chart) -> str:
     buttons = " ".join(f'<button data-key="{key}"><kbd>{key}</kbd> {word}</button>' for key, word in KEYS.items())
     return "\n".join(
         [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width">',
-            f"<title>{escape(chart.title)}</title><style>{PAGE}</style></head><body>",
-            f"<h1>{escape(chart.title)}</h1><p>{escape(' '.join(sentences(chart)))}</p>",
+            *_opening(chart.title),
+            f"<p>{escape(' '.join(sentences(chart)))}</p>",
             svg(chart).rstrip(),
             f'<p>{buttons} <span id="said" role="status" aria-live="polite">the whole step</span></p>',
             *_table(chart),
@@ -48,10 +46,26 @@ def html(chart: Chart) -> str:
     )
 
 
-def _table(chart: Chart) -> Iterator[str]:
+def html_of_two(upper: Chart, lower: Chart) -> str:
+    """A file with two diagrams, one above the other, and their tables."""
+    said = [f"<p>{escape(' '.join(sentences(chart)))}</p>" for chart in (upper, lower)]
+    title = f"{upper.title}, {lower.title}"
+    page = [*_opening(title), *said, svg_of_two(upper, lower).rstrip(), *_table(upper, upper.title)]
+    return "\n".join([*page, *_table(lower, lower.title), "</body></html>\n"])
+
+
+def _opening(title: str) -> Iterator[str]:
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    yield '<meta name="viewport" content="width=device-width">'
+    yield f"<title>{escape(title)}</title><style>{PAGE}</style></head><body>"
+    yield f"<h1>{escape(title)}</h1>"
+
+
+def _table(chart: Chart, caption: str = "Each rank") -> Iterator[str]:
     """Busy and idle time of each rank, by cause, and what it holds."""
     heads = ("rank", "busy", "idle", "idle share", *CAUSES, "in flight at the peak")
-    yield "<table><caption>Each rank</caption><thead><tr>"
+    yield f"<table><caption>{escape(caption)}</caption><thead><tr>"
     yield "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead><tbody>"
     lanes = _by_rank(chart)
     for rank, lane in lanes:

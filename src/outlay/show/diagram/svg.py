@@ -59,24 +59,28 @@ class Picture:
 def svg(chart: Chart, width: int = WIDTH) -> str:
     """The whole file."""
     picture = Picture(chart, width)
+    height = painted(picture)
+    tiles = "".join(map(tile, tiles_of(picture)))
+    first = opening(chart.title, " ".join(sentences(chart)), picture.width, height, tiles)
+    return "".join([*first, *elements(picture), "</svg>\n"])
+
+
+def painted(picture: Picture) -> float:
+    """Draw everything; how high it is."""
     _heading(picture)
     _rows(picture)
     _axis(picture)
-    if chart.cut:
+    if picture.chart.cut:
         _overview(picture)
         _tear(picture)
     _critical(picture)
-    height = _legend(picture)
-    return "".join(_written(picture, height))
+    return _legend(picture)
 
 
-def _written(picture: Picture, height: float) -> Iterator[str]:
-    """The elements, from the ground up."""
-    chart = picture.chart
-    tiles = [name for name in HATCHES if name in picture.hatches]
-    yield from opening(chart.title, " ".join(sentences(chart)), picture.width, height, "".join(map(_tile, tiles)))
-    yield f'<g id="plot" transform="translate({px(picture.left)})">\n'
-    for name in tiles:
+def elements(picture: Picture, name: str = "plot") -> Iterator[str]:
+    """What has been drawn, from the ground up."""
+    yield f'<g id="{name}" transform="translate({px(picture.left)})">\n'
+    for name in tiles_of(picture):
         yield f'<path fill="url(#{name})" d="{"".join(picture.hatches[name])}"/>\n'
     for style, parts in sorted(picture.shapes.items()):
         faint = f' fill-opacity="{style.opacity:g}"' if style.opacity < 1 else ""
@@ -86,10 +90,15 @@ def _written(picture: Picture, height: float) -> Iterator[str]:
     for name, parts in over.items():
         if parts:
             yield f'<path class="{name}" d="{"".join(parts)}"/>\n'
-    yield "</g>\n" + "\n".join(picture.texts) + "\n</svg>\n"
+    yield "</g>\n" + "\n".join(picture.texts) + "\n"
 
 
-def _tile(name: str) -> str:
+def tiles_of(picture: Picture) -> list[str]:
+    """The causes that hatch something, in the order of their words."""
+    return [name for name in HATCHES if name in picture.hatches]
+
+
+def tile(name: str) -> str:
     return (
         f'<pattern id="{name}" class="hatch" width="6" height="6" patternUnits="userSpaceOnUse">'
         f'<path d="{HATCHES[name]}"/></pattern>\n'
