@@ -146,11 +146,19 @@ def _validating() -> tuple[Flag, ...]:
 
 
 def _verifying() -> tuple[Flag, ...]:
-    only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all"
+    only = (
+        "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all; or step, a real run"
+    )
+    device = "what --only step runs on: cuda (default), or cpu for a small case on this machine's cores"
     layers = "how many layers are run, widths as they are; default: as many as take seconds"
     engine = "what drives the run; default: fsdp2-uncompiled, which is what runs"
     question = (replace(flag, help=engine) if flag.name == "engine" else flag for flag in question_flags())
-    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *question)
+    return (
+        Flag("only", ("--only",), only),
+        Flag("layers", ("--layers",), layers),
+        Flag("device", ("--device",), device),
+        *question,
+    )
 
 
 def _hardware() -> tuple[Flag, ...]:

@@ -12,7 +12,7 @@ from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
-from ..verify.layout import KINDS, Subject, Verified
+from ..verify.layout import ASKED, KINDS, Subject, Verified
 from ..verify.versions import versions_fault
 from .configuring import config_of
 from .flags import Given
@@ -22,6 +22,7 @@ from .values import Faults, count
 
 ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
 MOST_LAYERS = 1_000
+DEVICES = ("cuda", "cpu")
 
 
 def verify(given: Given) -> int:
@@ -32,6 +33,7 @@ def verify(given: Given) -> int:
     only = faults.attempt(kinds, given.text("only"))
     text = given.text("layers")
     layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
+    device = faults.attempt(device_of, given.text("device")) or ""
     question = faults.attempt(read_question, given, engine=ENGINE)
     if fault := versions_fault():
         faults.add(fault)
@@ -40,7 +42,9 @@ def verify(given: Given) -> int:
     if bill.violations:
         tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
         return 1
-    found = _run(given, bill, only, layers or 0)
+    found = _run(given, bill, only, layers or 0, device)
+    if other_rank(only):
+        return 0
     tell(given, lambda: verified_record(bill, found), lambda style: verified_lines(bill, found, style))
     return 0 if agrees_all(found) else 1
 
@@ -49,17 +53,33 @@ def kinds(text: str | None) -> tuple[str, ...]:
     """The kinds of comparison that are asked for; all by default."""
     if text is None:
         return KINDS
-    asked = [word.strip() for word in text.split(",")]
-    if wrong := [word for word in asked if word not in KINDS]:
-        close = nearest(wrong[0], KINDS) or [KINDS[0]]
-        rule = f"--only names some of {', '.join(KINDS)}"
+    asked, every = [word.strip() for word in text.split(",")], (*KINDS, *ASKED)
+    if wrong := [word for word in asked if word not in every]:
+        close = nearest(wrong[0], every) or [KINDS[0]]
+        rule = f"--only names some of {', '.join(every)}"
         raise InputError(
             Fault("VER004", f"nothing called {quoted(wrong[0])} is compared", rule, quoted(text), f"--only {close[0]}")
         )
-    return tuple(kind for kind in KINDS if kind in asked)
+    return tuple(kind for kind in every if kind in asked)
 
 
-def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int) -> Verified:
+def device_of(text: str | None) -> str:
+    """What a step runs on."""
+    if text is None or text in DEVICES:
+        return text or ""
+    close = nearest(text, DEVICES) or [DEVICES[0]]
+    rule = f"--device is {' or '.join(DEVICES)}; by itself an accelerator is taken"
+    raise InputError(Fault("VER020", "no such device", rule, quoted(text), f"--device {close[0]}"))
+
+
+def other_rank(only: tuple[str, ...]) -> bool:
+    """Whether torchrun started this process as a rank that works and says nothing: the first one answers."""
+    from ..verify.together import launched
+
+    return bool(set(only) & set(ASKED)) and launched() and os.environ["RANK"] != "0"
+
+
+def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, device: str) -> Verified:
     from ..verify.layout import verify as run
 
     config, missing = config_behind(given)
@@ -68,7 +88,7 @@ def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int) -> Verifi
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, about private names
-        found = run(subject, only, layers, progress or (lambda kind: None))
+        found = run(subject, only, layers, progress or (lambda kind: None), device)
     if progress:
         progress.close()
     return found

@@ -4,11 +4,13 @@ run."""
 from collections.abc import Iterator
 
 from ..bill import Bill
-from ..verify.layout import KINDS, PEAK, Checked, Verified
+from ..verify.comparison import Banded
+from ..verify.layout import ASKED, KINDS, PEAK, Checked, Verified
 from ..verify.versions import WANTED
 from .labels import NOT_LEGAL
 from .record import Record, head, model, plain
 from .schema import DRAFT, MAYBE, TEXT, VIOLATION, WHOLE, Schema, list_of, record_of
+from .stepped import stepped_lines, stepped_record, stepped_schema
 from .terminal import subject_lines, violation_lines
 from .text import BAD, GOOD, WARN, Style, block, counted, percent, safe, table
 
@@ -29,6 +31,8 @@ def verified_lines(bill: Bill, found: Verified, style: Style) -> Iterator[str]:
     if found.checked:
         heads = ("compared", "outlay", "engine", "ratio", "agrees")
         yield from ["", *table(heads, [_row(one) for one in found.checked], style, "lrrrl"), ""]
+    if found.step:
+        yield from stepped_lines(found.step, style)
     for one in found.checked:
         notes = dict.fromkeys(filter(None, (one.comparison.note, one.reason if one.agrees is None else "")))
         if notes:
@@ -63,16 +67,22 @@ def _headline(found: Verified, style: Style) -> list[str]:
 
 def _row(one: Checked) -> tuple[str, ...]:
     of = one.comparison
-    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations") else of.name
-    return (name, f"{of.counted:,.0f}", f"{of.measured:,.0f}", f"{of.ratio:.6f}", _word(one))
+    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations", "s") else of.name
+    shown = (
+        (f"{of.counted:.4g}", f"{of.measured:.4g}") if of.unit == "s" else (f"{of.counted:,.0f}", f"{of.measured:,.0f}")
+    )
+    return (name, *shown, f"{of.ratio:.6f}", _word(one))
 
 
 def _word(one: Checked) -> str:
     if one.agrees is None:
         return "see note"
+    of = one.comparison
+    if isinstance(of, Banded):
+        return f"{'inside' if one.agrees else 'OUTSIDE'} {of.low:,.4g} .. {of.high:,.4g}"
     if not one.agrees:
         return "DIFFERS"
-    return f"within {percent(PEAK)}" if one.kind == "peak" else "exact"
+    return f"within {percent(PEAK)}" if one.within == PEAK else "exact"
 
 
 def verified_record(bill: Bill, found: Verified | None) -> Record:
@@ -88,6 +98,7 @@ def verified_record(bill: Bill, found: Verified | None) -> Record:
         "engine": bill.engine.name,
         "scaled": list(found.scaled) if found else [],
         "comparisons": [_comparison(one) for one in checked],
+        "step": stepped_record(found.step) if found else None,
         "not_run": [{"kinds": list(one.kinds), "reason": one.reason} for one in found.not_run] if found else [],
         "violations": plain(bill.violations),
         "assumptions": list(bill.assumptions),
@@ -98,15 +109,18 @@ def _comparison(one: Checked) -> Record:
     of = one.comparison
     figures = {"counted": plain(of.counted), "measured": plain(of.measured), "ratio": plain(of.ratio)}
     said = {"within": one.within, "agrees": one.agrees, "note": of.note, "reason": one.reason}
-    return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said}
+    band = [plain(of.low), plain(of.high)] if isinstance(of, Banded) else None
+    return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said, "band": band}
 
 
 def schema() -> Schema:
     """What `outlay verify --json` prints."""
     figures = {"counted": {"type": "number"}, "measured": {"type": "number"}, "ratio": MAYBE}
     maybe = {"type": ["boolean", "null"], "description": "null where both differ for a known reason"}
-    one = {"kind": {"enum": list(KINDS)}, "name": TEXT, "unit": TEXT, **figures}
+    every = {"enum": [*KINDS, *ASKED]}
+    one = {"kind": every, "name": TEXT, "unit": TEXT, **figures}
     one |= {"within": {"type": "number", "minimum": 0}, "agrees": maybe, "note": TEXT, "reason": TEXT}
+    one |= {"band": {"type": ["array", "null"], "items": {"type": "number"}}}
     counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
     whole = {"type": "object", "description": "as given, every field filled"}
     keys = {
@@ -119,7 +133,8 @@ def schema() -> Schema:
         "engine": TEXT,
         "scaled": list_of(TEXT),
         "comparisons": list_of(record_of(one)),
-        "not_run": list_of(record_of({"kinds": list_of({"enum": list(KINDS)}), "reason": TEXT})),
+        "step": stepped_schema(),
+        "not_run": list_of(record_of({"kinds": list_of(every), "reason": TEXT})),
         "violations": list_of(record_of(VIOLATION)),
         "assumptions": list_of(TEXT),
     }

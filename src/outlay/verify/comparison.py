@@ -24,3 +24,15 @@ class Comparison:
     def agrees(self, within: float = 0.0) -> bool:
         """Whether both are equal, or differ by no more than a share of the measured one."""
         return abs(self.counted - self.measured) <= within * abs(self.measured)
+
+
+@dataclass(frozen=True)
+class Banded(Comparison):
+    """A modelled figure beside a measured one: they agree where the measured one lies inside its band."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+    def agrees(self, within: float = 0.0) -> bool:
+        """Whether the measured one is inside the band, whatever `within` says."""
+        return self.low <= self.measured <= self.high

@@ -25,6 +25,7 @@ from .schedule import LONGEST, compare_schedule
 from .traffic import compare_traffic
 
 KINDS = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
+ASKED = ("step",)  # kinds that are run only where --only names them: they need devices, or time
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
@@ -78,6 +79,7 @@ class Verified:
     checked: tuple[Checked, ...]
     not_run: tuple[NotRun, ...]
     scaled: tuple[str, ...]
+    step: Any = None  # step.Stepped: a real run, where one was asked for
 
     @property
     def wrong(self) -> tuple[Checked, ...]:
@@ -86,13 +88,20 @@ class Verified:
 
 
 def verify(
-    subject: Subject, only: tuple[str, ...] = KINDS, layers: int = 0, began: Callable[[str], object] = lambda kind: None
+    subject: Subject,
+    only: tuple[str, ...] = KINDS,
+    layers: int = 0,
+    began: Callable[[str], object] = lambda kind: None,
+    device: str = "",
 ) -> Verified:
     """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
-    run = Run(subject, only, layers, began)
-    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule()]
-    checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
-    return Verified(tuple(checked), tuple(one for one in found if isinstance(one, NotRun)), tuple(run.scaled))
+    run = Run(subject, only, layers, began, device)
+    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule(), *run.step()]
+    order = (*KINDS, *ASKED)
+    checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: order.index(one.kind))
+    left = tuple(one for one in found if isinstance(one, NotRun))
+    real = next((one for one in found if not isinstance(one, Checked | NotRun)), None)
+    return Verified(tuple(checked), left, tuple(run.scaled), real)
 
 
 Found = Iterator[Checked | NotRun]
@@ -106,6 +115,7 @@ class Run:
     only: tuple[str, ...]
     asked: int
     began: Callable[[str], object]
+    device: str = ""
     scaled: dict[str, None] = field(default_factory=dict)  # in order, each once
 
     def parameters(self) -> Found:
@@ -193,6 +203,13 @@ class Run:
         order = self.order()
         found = compare_schedule(order, int(self.subject.layout.vpp))
         yield from _each("schedule", found, within=0)
+
+    def step(self) -> Iterator[Any]:
+        """A real step, and the bill of exactly that."""
+        if "step" in self.only:
+            from .step import run_step
+
+            yield from run_step(self.subject, self.asked, self.device, self.began, self.scaled)
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 MATMUL, ATTENTION, MEMORY, OPTIMIZER, COPIES, EXCHANGE = CLASSES = (
     "matmul",
@@ -94,3 +95,30 @@ def moments_of(
     alone = {name: length(union(of)) for name, of in spans.items()}
     longest = tuple((class_of(name), name, runs[name], float(took)) for name, took in times.most_common(most))
     return Moments(seconds, shown, alone, longest)
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a rank runs on."""
+
+    kind: str  # cuda or cpu
+    name: str
+    memory: int  # B that may be used, 0 where it is not known
+    libraries: dict[str, str]  # and the driver, each with its version
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one rank did: the time of each step after the warm-up, its peak, and one more step under the profiler."""
+
+    rank: int
+    device: Device
+    seconds: tuple[float, ...]
+    allocated: int  # B, the most that tensors held
+    reserved: int  # B, the most that the allocator held; 0 on a CPU, which has none
+    moments: Moments
+
+    @property
+    def middle(self) -> float:
+        """Seconds of the step in the middle."""
+        return median(self.seconds)

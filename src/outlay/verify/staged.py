@@ -5,6 +5,7 @@ torch; private names of 2.13.
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,8 @@ class Slice(Llama):
         self.recompute = whole.recompute
         self.layers = nn.ModuleList(whole.layers[layer] for layer in layers)
         self.embedding = whole.embedding if first else None
-        self.norm, self.head, self.last = (whole.norm, whole.head, whole.last) if last else (None, None, None)
+        ends: Any = (whole.norm, whole.head, whole.last) if last else (None, None, None)
+        self.norm, self.head, self.last = ends
 
     def forward(self, x: Tensor) -> Tensor:
         """Token ids or hidden vectors in; hidden vectors or logits out."""

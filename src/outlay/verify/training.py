@@ -5,11 +5,10 @@ layers, in plain PyTorch.
 """
 
 import gc
-import statistics
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -26,45 +25,19 @@ from torch.profiler import ProfilerActivity, profile
 from ..layout.case import Case
 from .build import cut, plain_model, recomputed
 from .models import Attention, Norm, angles
-from .profiled import ON_A_CPU, ON_A_DEVICE, Kernel, Moments, moments_of
+from .profiled import ON_A_CPU, ON_A_DEVICE, Device, Kernel, Moments, Ran, moments_of
 from .ranks import AXES
-from .together import here
+from .sizing import ROOM, AtHand
+from .together import here, launched
 
 STEPS = ("pipeline", *AXES)  # the mesh of a run, the slowest axis first
-WARM, TIMED = 3, 5  # steps
 SPREAD = 0.02  # of the weights as they begin
 LEARNING = 1e-4
+HIDDEN = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 MEMORY = "[memory]"  # what torch's profiler calls an allocation
 
 
-@dataclass(frozen=True)
-class Device:
-    """What a rank runs on."""
-
-    kind: str  # cuda or cpu
-    name: str
-    memory: int  # B that may be used, 0 where it is not known
-    libraries: dict[str, str]  # and the driver, each with its version
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What one rank did: the time of each step after the warm-up, its peak, and one more step under the profiler."""
-
-    rank: int
-    device: Device
-    seconds: tuple[float, ...]
-    allocated: int  # B, the most that tensors held
-    reserved: int  # B, the most that the allocator held; 0 on a CPU, which has none
-    moments: Moments
-
-    @property
-    def median(self) -> float:
-        """Seconds of the step in the middle."""
-        return statistics.median(self.seconds)
-
-
-def trained(case: Case, warm: int = WARM, timed: int = TIMED) -> Ran:
+def trained(case: Case, warm: int, timed: int) -> Ran:
     """Run a case, as one of its ranks within a process group of all. Nothing else may run on the devices."""
     device = here()
     torch.manual_seed(0)
@@ -265,6 +238,24 @@ def standing_bytes() -> int:
             storage = each.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
     return sum(sizes.values())
+
+
+def at_hand(asked: str, ranks: int) -> AtHand | None:
+    """The devices that ranks can have: accelerators, or the cores of a CPU where that is asked for; else nothing.
+
+    A CPU hides the accelerators from all that runs, from here on.
+    """
+    world = int(os.environ["WORLD_SIZE"]) if launched() else 0
+    if asked == "cpu":
+        os.environ.update(dict.fromkeys(HIDDEN, ""))
+        cores = world or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return AtHand("cpu", cores, ROOM * held / min(cores, ranks))
+    if not torch.cuda.is_available():
+        return None
+    here = range(torch.cuda.device_count())
+    memory = min(torch.cuda.get_device_properties(number).total_memory for number in here)
+    return AtHand("cuda", world or len(here), memory)
 
 
 def described(device: torch.device) -> Device:
