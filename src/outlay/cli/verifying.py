@@ -1,5 +1,6 @@
 """outlay verify: the counts of one layout beside the same in PyTorch and transformers, on tensors without data."""
 
+import contextlib
 import os
 import sys
 import warnings
@@ -12,7 +13,7 @@ from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
-from ..verify.layout import ASKED, KINDS, Subject, Verified
+from ..verify.layout import KINDS, USUAL, Subject, Verified
 from ..verify.versions import versions_fault
 from .configuring import config_of
 from .flags import Given
@@ -22,11 +23,23 @@ from .values import Faults, count
 
 ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
 MOST_LAYERS = 1_000
+SEVERAL = ("step",)  # what several ranks run together
 DEVICES = ("cuda", "cpu")
 
 
 def verify(given: Given) -> int:
-    """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared."""
+    """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared.
+
+    Of the ranks of torchrun the first one answers for all.
+    """
+    if os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ:
+        return _verify(given)
+    with contextlib.suppress(InputError):
+        _verify(given, answers=False)
+    return 0
+
+
+def _verify(given: Given, answers: bool = True) -> int:
     from ..show.verified import agrees_all, illegal_lines, verified_lines, verified_record
 
     faults = Faults()
@@ -40,27 +53,29 @@ def verify(given: Given) -> int:
     faults.stop()
     bill = question.bill()
     if bill.violations:
+        if not answers:
+            return 1
         tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
         return 1
-    found = _run(given, bill, only, layers or 0, device)
-    if other_rank(only):
+    found = _run(given, bill, only if answers else tuple({*only} & {*SEVERAL}), layers or 0, device)
+    if not answers:
         return 0
     tell(given, lambda: verified_record(bill, found), lambda style: verified_lines(bill, found, style))
     return 0 if agrees_all(found) else 1
 
 
 def kinds(text: str | None) -> tuple[str, ...]:
-    """The kinds of comparison that are asked for; all by default."""
+    """The kinds of comparison that are asked for; by default all that take no real time."""
     if text is None:
-        return KINDS
-    asked, every = [word.strip() for word in text.split(",")], (*KINDS, *ASKED)
-    if wrong := [word for word in asked if word not in every]:
-        close = nearest(wrong[0], every) or [KINDS[0]]
-        rule = f"--only names some of {', '.join(every)}"
+        return USUAL
+    asked = [word.strip() for word in text.split(",")]
+    if wrong := [word for word in asked if word not in KINDS]:
+        close = nearest(wrong[0], KINDS) or [KINDS[0]]
+        rule = f"--only names some of {', '.join(KINDS)}"
         raise InputError(
             Fault("VER004", f"nothing called {quoted(wrong[0])} is compared", rule, quoted(text), f"--only {close[0]}")
         )
-    return tuple(kind for kind in every if kind in asked)
+    return tuple(kind for kind in KINDS if kind in asked)
 
 
 def device_of(text: str | None) -> str:
@@ -70,13 +85,6 @@ def device_of(text: str | None) -> str:
     close = nearest(text, DEVICES) or [DEVICES[0]]
     rule = f"--device is {' or '.join(DEVICES)}; by itself an accelerator is taken"
     raise InputError(Fault("VER020", "no such device", rule, quoted(text), f"--device {close[0]}"))
-
-
-def other_rank(only: tuple[str, ...]) -> bool:
-    """Whether torchrun started this process as a rank that works and says nothing: the first one answers."""
-    from ..verify.together import launched
-
-    return bool(set(only) & set(ASKED)) and launched() and os.environ["RANK"] != "0"
 
 
 def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, device: str) -> Verified:

@@ -6,7 +6,7 @@ from typing import Any
 from ..verify.profiled import EXCHANGE, NOTHING
 from ..verify.step import Stepped
 from .record import Record, model, plain
-from .schema import MAYBE, NUMBER, TEXT, WHOLE, YES_NO, Schema, list_of, record_of
+from .schema import MAYBE, NUMBER, TEXT, WHOLE, Schema, list_of, record_of
 from .text import Style, block, counted, safe, table
 
 SAYS = {
@@ -19,7 +19,13 @@ def stepped_lines(found: Stepped, style: Style) -> Iterator[str]:
     """Where the time of a step goes, and what ran."""
     heads = ("where a step goes", "outlay, s", "profiler, s", "ratio", "band, s")
     rows: list[tuple[str, ...]] = [
-        (one.name, _seconds(one.counted), _seconds(one.measured), _ratio(one.counted, one.measured), _band(one))
+        (
+            one.name,
+            _seconds(one.counted),
+            _seconds(one.measured),
+            _ratio(one.counted, one.measured),
+            _band(one) if found.judged else "-",
+        )
         for one in found.items
     ]
     whole = sum(one.counted for one in found.items), sum(one.measured for one in found.items)
@@ -68,7 +74,7 @@ def stepped_record(found: Stepped | None) -> Record | None:
         "warm_steps": found.warm,
         "seconds": bill.step.seconds,
         "band_seconds": list(bill.step.band_seconds),
-        "items": [plain(one) | {"in_band": one.inside} for one in found.items],
+        "items": [plain(one) | {"in_band": one.inside if found.judged else None} for one in found.items],
         "ranks": [_rank(rank) for rank in found.ranks],
     }
 
@@ -91,7 +97,11 @@ def stepped_schema() -> Schema:
     """What `stepped_record` gives; null where no step was run."""
     number, whole = NUMBER, {"type": "object"}
     classes = {"type": "object", "additionalProperties": number}
-    item = {"name": TEXT, **dict.fromkeys(("counted", "low", "high", "measured"), number), "in_band": YES_NO}
+    item = {
+        "name": TEXT,
+        **dict.fromkeys(("counted", "low", "high", "measured"), number),
+        "in_band": {"type": ["boolean", "null"]},
+    }
     kernel = {"class": TEXT, "name": TEXT, "runs": WHOLE, "seconds": number}
     rank = {
         "rank": WHOLE,

@@ -24,8 +24,8 @@ from .parameters import compare_parameters
 from .schedule import LONGEST, compare_schedule
 from .traffic import compare_traffic
 
-KINDS = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
-ASKED = ("step",)  # kinds that are run only where --only names them: they need devices, or time
+USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
+KINDS = (*USUAL, "step")  # what takes real time is run where it is asked for
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
@@ -89,7 +89,7 @@ class Verified:
 
 def verify(
     subject: Subject,
-    only: tuple[str, ...] = KINDS,
+    only: tuple[str, ...] = USUAL,
     layers: int = 0,
     began: Callable[[str], object] = lambda kind: None,
     device: str = "",
@@ -97,8 +97,7 @@ def verify(
     """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
     run = Run(subject, only, layers, began, device)
     found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule(), *run.step()]
-    order = (*KINDS, *ASKED)
-    checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: order.index(one.kind))
+    checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
     left = tuple(one for one in found if isinstance(one, NotRun))
     real = next((one for one in found if not isinstance(one, Checked | NotRun)), None)
     return Verified(tuple(checked), left, tuple(run.scaled), real)

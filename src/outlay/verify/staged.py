@@ -60,7 +60,7 @@ def staged(
     more = {"target": batch[1]} if order.stages - 1 in held else {}
 
     def passes() -> None:
-        runtime.step(*inputs, **more)
+        runtime.step(*inputs, **more, return_outputs=False)
 
     return passes, [*chunks.values()]
 

@@ -9,11 +9,14 @@ from ..bill import Bill, case_of, load
 from ..cluster.catalogue.tables import accelerator_names
 from ..errors import Fault, InputError
 from ..holding import at_allocator
+from ..job import HALF
 from ..layout.case import Case
+from ..model.model import Model, decoder_block
+from ..model.parts import Attention, FeedForward
 from .classes import counted_step
 from .comparison import Banded, Comparison
 from .layout import PEAK, Checked, NotRun, Subject
-from .limits import built_otherwise, first, kept_otherwise
+from .limits import ALONE, built_otherwise, first, kept_otherwise
 from .profiled import Device, Ran
 from .sizing import AtHand, sized
 
@@ -29,7 +32,10 @@ NO_DEVICE = (
 )
 MEMORY_RAN_OUT = ("out of memory", "can't allocate memory", "cannot allocate", "SIGKILL")
 OTHER = "its bill is of {card}, and what ran is {name}"
-OF_A_CPU = "on a CPU what tensors held, without token ids; gloo's waits are seen as time in which nothing runs"
+OF_A_CPU = "on a CPU what tensors held; gloo's waits are seen as time in which nothing runs"
+LATENT = "latent attention on a CPU writes every score out, which its bill does not count"
+GLOO = "gloo holds buffers of its own for as long as its threads take"
+HELD = "torch's runtime holds what each micro-batch of a stage receives and sends until the step ends: {size:,.0f} B"
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,11 @@ class Stepped:
         return self.ranks[0].device
 
     @property
+    def judged(self) -> bool:
+        """Whether the times of its bill are of what it ran on."""
+        return not other_device(self)
+
+    @property
     def slowest(self) -> Ran:
         """The rank whose steps took longest."""
         return max(self.ranks, key=lambda rank: rank.middle)
@@ -96,7 +107,29 @@ def otherwise(case: Case) -> str:
             (at.pp > 1 and case.model.tied, "a table that embedding and head share is not run over stages"),
             (case.model.dropout, "dropout is not run"),
         )
-    ) or (kept_otherwise(case) or built_otherwise(case.model, case))
+    ) or (kept_otherwise(case) or unbuilt(case))
+
+
+def unbuilt(case: Case) -> str:
+    """Why no plain model of torch is built: its layers are neither Llama's, nor GPT-2's."""
+    model = case.model
+    if not model.positions:
+        return built_otherwise(model, case)
+    if case.layout.tp > 1 or case.layout.pp > 1:
+        return "learned positions are run without tensor and pipeline parallelism"
+    of, mlp = (model.blocks[0].attention, model.blocks[0].feed_forward) if len(model.blocks) == 1 else (None, None)
+    if of is None or mlp is None:
+        return f"{model.name} is not of GPT-2's kind"
+    alike = decoder_block(
+        model.blocks[0].name,
+        Attention(of.heads, of.kv_heads, of.head_dim, of.head_dim, qkv_bias=True, out_bias=True),
+        FeedForward(mlp.width, gated=False, bias=True),
+    )
+    named = {name: getattr(model, name) for name in ("tied", "positions", "trained_length", "notes")}
+    mine = Model(
+        model.name, model.family, model.hidden, model.vocab, (alike,), model.pattern, "layer", 2, **named
+    )  # fmt: skip
+    return "" if mine == model else f"{model.name} is not of GPT-2's kind"
 
 
 def run_step(
@@ -112,8 +145,9 @@ def run_step(
     from .training import at_hand
 
     hand = at_hand(asked, int(of.layout.world))
-    if hand is None:
-        yield NotRun(("step",), NO_DEVICE)
+    latent = any(part.latent_rank for block in of.model.blocks if (part := block.attention))
+    if hand is None or (hand.kind == "cpu" and latent):
+        yield NotRun(("step",), NO_DEVICE if hand is None else LATENT)
         return
     small = sized(of.model, of.job, of.cluster, of.layout, of.engine, hand, layers)
     scaled.update(dict.fromkeys(f"step: {said}" for said in small.scaled))
@@ -173,17 +207,29 @@ def stepped(bill: Bill, ranks: tuple[Ran, ...]) -> Stepped:
 
 def compared(found: Stepped) -> Iterator[Checked]:
     """Step time and peak, each in its band. On a CPU, which has no libraries' buffers, the peak is held as tensors'."""
-    bill, device, other = found.bill, found.device, other_device(found)
+    bill, cpu = found.bill, found.device.kind == "cpu"
     time = Banded("step time", bill.step.seconds, found.slowest.middle, "s", "", *bill.step.band_seconds)
-    yield Checked("step", time, reason=other)
+    yield Checked("step", time, reason=other_device(found))
     held = float(max(rank.allocated for rank in found.ranks))
-    if device.kind == "cpu":
-        yield Checked("step", Comparison("peak allocated", bill.memory.allocated_bytes, held, "B", OF_A_CPU), PEAK)
+    alone = bill.layout.zero and bill.layout.dp_shard == 1
+    known = HELD.format(size=between(bill)) if bill.layout.pp > 1 else ALONE if alone else ""
+    if cpu:
+        reason = "; ".join(filter(None, (known, GLOO if len(found.ranks) > 1 else "")))
+        yield Checked(
+            "step", Comparison("peak allocated", bill.memory.allocated_bytes, held, "B", OF_A_CPU), PEAK, reason
+        )
         return
     kept = float(max(rank.reserved for rank in found.ranks))
     for level, measured in (("allocated", held), ("reserved", kept)):
         counted, band = at_allocator(level, bill.memory, bill.engine)
-        yield Checked("step", Banded(f"peak {level}", counted, measured, "B", "", *band), reason="")
+        yield Checked("step", Banded(f"peak {level}", counted, measured, "B", "", *band), reason=known)
+
+
+def between(bill: Bill) -> float:
+    """What a stage receives from its neighbours and sends to them in a step: hidden vectors, and their gradients."""
+    at, neighbours = bill.layout, min(2, bill.layout.pp - 1)
+    tokens = bill.job.sequence_length * at.micro_batch / at.sliced
+    return float(2 * neighbours * at.vpp * bill.derived.micro_batches * HALF * tokens * bill.model.hidden)
 
 
 def other_device(found: Stepped) -> str:

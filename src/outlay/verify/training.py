@@ -24,6 +24,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from ..layout.case import Case
 from .build import cut, plain_model, recomputed
+from .gpt import gpt
 from .models import Attention, Norm, angles
 from .profiled import ON_A_CPU, ON_A_DEVICE, Device, Kernel, Moments, Ran, moments_of
 from .ranks import AXES
@@ -41,20 +42,17 @@ def trained(case: Case, warm: int, timed: int) -> Ran:
     """Run a case, as one of its ranks within a process group of all. Nothing else may run on the devices."""
     device = here()
     torch.manual_seed(0)
-    with torch.random.fork_rng(devices=[]):
-        step = step_of(case, device)
+    step = step_of(case, device)
     for _ in range(warm):
         step()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     seconds = timed_steps(step, timed, device)
-    peak, kept = (most() if device.type == "cuda" else 0 for most in _peaks(device))
+    peak = kept = 0
+    if device.type == "cuda":
+        peak, kept = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
     moments, held = profiled_step(step, device)
     return Ran(dist.get_rank(), described(device), seconds, peak or held, kept, moments)
-
-
-def _peaks(device: torch.device) -> tuple[Callable[[], int], Callable[[], int]]:
-    return lambda: torch.cuda.max_memory_allocated(device), lambda: torch.cuda.max_memory_reserved(device)
 
 
 # --- what is run --------------------------------------------------------------------------------------------------
@@ -113,14 +111,15 @@ def made(case: Case, mesh: DeviceMesh, device: torch.device) -> nn.Module:
     cut(model, mesh, case)
     filled(model, case, device)
     if case.model.tied:
-        model.head.weight = model.embedding.weight
+        table = model.embedding if isinstance(model.embedding, nn.Embedding) else model.embedding.tokens
+        table.weight = model.head.weight
     return model
 
 
 def shaped(case: Case) -> nn.Module:
     """The model of a case without memory."""
     with torch.device("meta"), dtype_of(case):
-        model, _ = plain_model(case.model)
+        model = gpt(case.model) if case.model.positions else plain_model(case.model)[0]
     recomputed(model, case.layout.recompute)
     return model
 
@@ -141,14 +140,15 @@ def filled(model: nn.Module, case: Case, device: torch.device) -> None:
     model.to_empty(device=device)
     with torch.no_grad():
         for weight in model.parameters():
-            (nn.init.ones_ if weight.dim() == 1 else lambda of: nn.init.normal_(of, std=SPREAD))(weight)
+            nn.init.normal_(weight, mean=float(weight.dim() == 1), std=SPREAD)
     dtype = torch.float32 if case.job.precision == "fp32" else torch.bfloat16
     for part in model.modules():
         if isinstance(part, Norm):
             part.fused = device.type == "cpu"  # torch has a fused one on a GPU
         if isinstance(part, Attention):
             shape = (case.job.sequence_length, part.dim)
-            part.rotate, part.tables = True, angles(torch.empty(shape, dtype=dtype, device=device))
+            part.rotate = not case.model.positions
+            part.tables = angles(torch.empty(shape, dtype=dtype, device=device))
 
 
 def adam(models: list[nn.Module]) -> torch.optim.Optimizer:
