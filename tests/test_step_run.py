@@ -323,7 +323,7 @@ def test_a_device_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, capsys:
 def test_what_is_not_run_needs_no_torch() -> None:
     of = bill(cp=2)
     subject = Subject(of.model, of.job, of.cluster, of.layout, of.engine, None)
-    found = [*step.run_step(subject, 0, "", lambda kind: None, {})]
+    found = [*step.run_step(subject, 0, lambda kind: None, {})]
 
     assert found == [NotRun(("step",), "cp 2: steps with data, tensor and pipeline parallelism are run")]
 

@@ -20,7 +20,7 @@ from outlay.show.verified import verified_lines, verified_record
 from outlay.verify import limits, versions
 from outlay.verify.comparison import Comparison
 from outlay.verify.configs import with_layers
-from outlay.verify.layout import KINDS, Checked, NotRun, Verified
+from outlay.verify.layout import USUAL, Checked, NotRun, Verified
 from test_import import foreign
 from test_json import faults
 
@@ -218,7 +218,7 @@ def test_only_models_that_are_the_same_layer_by_layer_are_built(name: str, built
 def test_a_kind_that_there_is_not_is_refused_with_the_nearest() -> None:
     from outlay.cli.verifying import kinds
 
-    assert kinds(None) == KINDS
+    assert kinds(None) == USUAL
     assert kinds("peak, flops") == ("flops", "peak")
     with pytest.raises(InputError, match="VER004"):
         kinds("")

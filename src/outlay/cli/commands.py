@@ -9,6 +9,7 @@ from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_fl
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
 from .plan_flags import plan_flags
+from .step_flags import DEVICE
 from .sweep.flags import sweep_flags
 from .watch_flags import LOG, watch_flags
 
@@ -146,19 +147,11 @@ def _validating() -> tuple[Flag, ...]:
 
 
 def _verifying() -> tuple[Flag, ...]:
-    only = (
-        "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all; or step, a real run"
-    )
-    device = "what --only step runs on: cuda (default), or cpu for a small case on this machine's cores"
+    only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all; or step"
     layers = "how many layers are run, widths as they are; default: as many as take seconds"
     engine = "what drives the run; default: fsdp2-uncompiled, which is what runs"
     question = (replace(flag, help=engine) if flag.name == "engine" else flag for flag in question_flags())
-    return (
-        Flag("only", ("--only",), only),
-        Flag("layers", ("--layers",), layers),
-        Flag("device", ("--device",), device),
-        *question,
-    )
+    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), DEVICE, *question)
 
 
 def _hardware() -> tuple[Flag, ...]:

@@ -91,12 +91,13 @@ def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, device: s
     from ..verify.layout import verify as run
 
     config, missing = config_behind(given)
-    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing)
+    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing, device)
     progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
+    os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # torch's profiler says when it starts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, about private names
-        found = run(subject, only, layers, progress or (lambda kind: None), device)
+        found = run(subject, only, layers, progress or (lambda kind: None))
     if progress:
         progress.close()
     return found

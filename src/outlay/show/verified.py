@@ -18,8 +18,8 @@ ENGINES = " and ".join(f"{name} {version}" for name, version in WANTED.items())
 
 
 def agrees_all(found: Verified) -> bool:
-    """Whether something was compared, and nothing disagrees."""
-    return bool(found.checked) and not found.wrong
+    """Whether something agrees, and nothing disagrees."""
+    return any(one.agrees for one in found.checked) and not found.wrong
 
 
 def verified_lines(bill: Bill, found: Verified, style: Style) -> Iterator[str]:
@@ -62,7 +62,8 @@ def _headline(found: Verified, style: Style) -> list[str]:
         text = f"{len(wrong)} of {many} comparisons with {ENGINES}: {named}{more}"
         return block("DISAGREES", text, style, f"1;{BAD}")
     text = f"{many - meant} of {many} comparisons with {ENGINES}{more}"
-    return block("AGREES", text, style, f"1;{GOOD}")
+    word, colour = ("AGREES", GOOD) if many > meant else ("NOT JUDGED", WARN)
+    return block(word, text, style, f"1;{colour}")
 
 
 def _row(one: Checked) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class Subject:
     engine: Engine
     config: Config | None
     missing: str = ""
+    device: str = ""  # that a step runs on: cuda, cpu, or what there is
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,10 @@ class Verified:
 
 
 def verify(
-    subject: Subject,
-    only: tuple[str, ...] = USUAL,
-    layers: int = 0,
-    began: Callable[[str], object] = lambda kind: None,
-    device: str = "",
+    subject: Subject, only: tuple[str, ...] = USUAL, layers: int = 0, began: Callable[[str], object] = lambda kind: None
 ) -> Verified:
     """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
-    run = Run(subject, only, layers, began, device)
+    run = Run(subject, only, layers, began)
     found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule(), *run.step()]
     checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
     left = tuple(one for one in found if isinstance(one, NotRun))
@@ -114,7 +111,6 @@ class Run:
     only: tuple[str, ...]
     asked: int
     began: Callable[[str], object]
-    device: str = ""
     scaled: dict[str, None] = field(default_factory=dict)  # in order, each once
 
     def parameters(self) -> Found:
@@ -205,10 +201,9 @@ class Run:
 
     def step(self) -> Iterator[Any]:
         """A real step, and the bill of exactly that."""
-        if "step" in self.only:
-            from .step import run_step
+        from .step import run_step
 
-            yield from run_step(self.subject, self.asked, self.device, self.began, self.scaled)
+        return run_step(self.subject, self.asked, self.began, self.scaled) if "step" in self.only else iter(())
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 

@@ -133,18 +133,18 @@ def unbuilt(case: Case) -> str:
 
 
 def run_step(
-    of: Subject, layers: int, asked: str, began: "Callable[[str], object]", scaled: dict[str, None]
+    of: Subject, layers: int, began: "Callable[[str], object]", scaled: dict[str, None]
 ) -> Iterator[Checked | NotRun | Stepped]:
     """Run a step of what is asked on the devices at hand, and compare. On other ranks of torchrun nothing comes.
 
-    `asked`: cpu, cuda, or nothing for an accelerator. What is smaller than asked is added to `scaled`.
+    What is smaller than asked is added to `scaled`.
     """
     if why := otherwise(case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]):
         yield NotRun(("step",), why)
         return
     from .training import at_hand
 
-    hand = at_hand(asked, int(of.layout.world))
+    hand = at_hand(of.device, int(of.layout.world))
     latent = any(part.latent_rank for block in of.model.blocks if (part := block.attention))
     if hand is None or (hand.kind == "cpu" and latent):
         yield NotRun(("step",), NO_DEVICE if hand is None else LATENT)
