@@ -17,7 +17,7 @@ from .classes import counted_step
 from .comparison import Banded, Comparison
 from .layout import PEAK, Checked, NotRun, Subject
 from .limits import ALONE, built_otherwise, first, kept_otherwise
-from .profiled import Device, Ran
+from .profiled import EXCHANGE, NOTHING, Device, Ran
 from .sizing import AtHand, sized
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class Stepped:
 
 def busiest(ranks: tuple[Ran, ...]) -> Ran:
     """The rank whose kernels of its own ran longest: exchange and waiting apart."""
-    return max(ranks, key=lambda rank: sum(list(rank.moments.shown.values())[:-2]))
+    return max(
+        ranks, key=lambda rank: -sum(rank.moments.shown[name] for name in (EXCHANGE, NOTHING)) + rank.moments.seconds
+    )
 
 
 def otherwise(case: Case) -> str:
