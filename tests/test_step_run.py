@@ -313,11 +313,17 @@ def test_memory_that_ran_out_is_told_with_a_smaller_case() -> None:
     assert short_of_memory(fault.got) and not short_of_memory("ValueError: another shape")
 
 
-def test_a_device_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("flags", "fix"), [(["step", "--device", "gpu"], "--device cpu"), (["peak", "--device", "cpu"], "--only step")]
+)
+def test_a_device_that_is_none_or_has_no_step_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], fix: str
+) -> None:
     without_torch(monkeypatch, {"torch": "2.13.0", "transformers": "5.24.0"})
 
-    assert main(["verify", "llama-3.1-8b", "--on", "8xh100-sxm", "--only", "step", "--device", "gpu", "--json"]) == 2
-    assert [fault["code"] for fault in json.loads(capsys.readouterr().out)["errors"]] == ["VER020"]
+    assert main(["verify", "llama-3.1-8b", "--on", "8xh100-sxm", "--json", "--only", *flags]) == 2
+    (fault,) = json.loads(capsys.readouterr().out)["errors"]
+    assert fault["code"] == "VER020" and fault["fix"] in (fix, "--device cuda")
 
 
 def test_what_is_not_run_needs_no_torch() -> None:

@@ -46,7 +46,7 @@ def _verify(given: Given, answers: bool = True) -> int:
     only = faults.attempt(kinds, given.text("only"))
     text = given.text("layers")
     layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
-    device = faults.attempt(device_of, given.text("device")) or ""
+    device = faults.attempt(device_of, given.text("device"), only or ()) or ""
     question = faults.attempt(read_question, given, engine=ENGINE)
     if fault := versions_fault():
         faults.add(fault)
@@ -78,10 +78,15 @@ def kinds(text: str | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in asked)
 
 
-def device_of(text: str | None) -> str:
+def device_of(text: str | None, only: tuple[str, ...]) -> str:
     """What a step runs on."""
-    if text is None or text in DEVICES:
-        return text or ""
+    if text is None:
+        return ""
+    if text in DEVICES and "step" in only:
+        return text
+    if text in DEVICES:
+        rule = "--device is of --only step: all else runs on tensors without data"
+        raise InputError(Fault("VER020", "a device, and no step that runs on it", rule, quoted(text), "--only step"))
     close = nearest(text, DEVICES) or [DEVICES[0]]
     rule = f"--device is {' or '.join(DEVICES)}; by itself an accelerator is taken"
     raise InputError(Fault("VER020", "no such device", rule, quoted(text), f"--device {close[0]}"))
