@@ -8,8 +8,8 @@ from outlay.verify.memory import PLACES, place_of
 from test_import import foreign
 
 LIGHT = (
-    "comparison", "configs", "flops", "kinds", "layout", "limits", "memory", "parameters", "saved", "schedule",
-    "segments", "traffic", "versions",
+    "classes", "comparison", "configs", "flops", "kinds", "layout", "limits", "memory", "parameters", "profiled",
+    "saved", "schedule", "segments", "sizing", "step", "traffic", "versions",
 )  # fmt: skip
 
 

@@ -219,7 +219,7 @@ def test_only_models_that_are_the_same_layer_by_layer_are_built(name: str, built
 def test_a_kind_that_there_is_not_is_refused_with_the_nearest() -> None:
     from outlay.cli.verifying import kinds
 
-    assert kinds(None) == USUAL and set(KINDS) - set(USUAL) == {"pipeline"}
+    assert kinds(None) == USUAL and set(KINDS) - set(USUAL) == {"pipeline", "step"}
     assert kinds("peak, flops") == ("flops", "peak")
     with pytest.raises(InputError, match="VER004"):
         kinds("")

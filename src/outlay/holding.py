@@ -196,3 +196,17 @@ def memory_of(stages: Stages, every: tuple[StageCosts, ...], case: Case, legal: 
             for index, one in enumerate(every)
         ),
     )  # fmt: skip
+
+
+def at_allocator(level: str, memory: Memory, engine: Engine, loaded: float = 0.0) -> tuple[float, tuple[float, float]]:
+    """What torch's allocator reads at its peak, and its band, at a level: allocated, or reserved.
+
+    `allocated` is what tensors hold; the band leaves room for the least workspace. `reserved` is that and what the
+    allocator keeps beyond it. `loaded`: bytes that stood before, while weights were loaded.
+    """
+    least = sum(item.low if item.kind == "modelled" else item.value for item in memory.items if item.name != "buffers")
+    held, least = max(memory.allocated_bytes, loaded), max(least, loaded)
+    if level == "allocated":
+        return held, (least, held + engine.workspace_low)
+    kept = held * (1 + engine.slack_share)
+    return kept, (least * (1 + engine.slack_low), held * (1 + engine.slack_high) + engine.workspace_low)

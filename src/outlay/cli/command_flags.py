@@ -6,6 +6,7 @@ from .file_flags import FORCE
 from .flags import PROFILE, Flag, question_flags
 from .mixing import MIXED
 from .pipeline_flags import PIPELINE
+from .step_flags import DEVICE
 
 AMOUNTS = (
     Flag("pp", ("--pp",), "pipeline stages"),
@@ -115,11 +116,11 @@ def validate_flags() -> tuple[Flag, ...]:
 def verify_flags() -> tuple[Flag, ...]:
     """What `outlay verify` takes."""
     only = "what to compare: parameters, flops, states, tape, peak, traffic, schedule; default: all of these. "
-    only += "pipeline, which takes real time, is run where it is asked for"
+    only += "pipeline and step, which take real time, are run where they are asked for"
     layers = "how many layers are run, widths as they are; default: as many as take seconds"
     engine = "what drives the run; default: fsdp2-uncompiled, which is what runs"
     question = (replace(flag, help=engine) if flag.name == "engine" else flag for flag in question_flags())
-    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *PIPELINE, *question)
+    return (Flag("only", ("--only",), only), Flag("layers", ("--layers",), layers), *PIPELINE, DEVICE, *question)
 
 
 def hardware_flags() -> tuple[Flag, ...]:

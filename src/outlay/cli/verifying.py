@@ -26,7 +26,8 @@ from .values import Faults, count
 
 ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
 MOST_LAYERS = 1_000
-SEVERAL = ("pipeline",)  # what several ranks run together
+SEVERAL = ("pipeline", "step")  # what several ranks run together
+DEVICES = ("cuda", "cpu")
 
 
 def verify(given: Given) -> int:
@@ -54,6 +55,7 @@ def _verify(given: Given, silent: bool = False) -> int:
     layers = count(text, "--layers", faults, MOST_LAYERS) if text is not None else 0
     pacing = read_pacing(given, only or (), faults)
     paths = {} if silent else read_pictures(given, only or (), faults)
+    device = faults.attempt(device_of, given.text("device"), only or ()) or ""
     question = faults.attempt(read_question, given, engine=ENGINE)
     if fault := versions_fault():
         faults.add(fault)
@@ -64,7 +66,7 @@ def _verify(given: Given, silent: bool = False) -> int:
             return 1
         tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
         return 1
-    found = _run(given, bill, tuple({*only} & {*SEVERAL}) if silent else only, layers or 0, pacing)
+    found = _run(given, bill, tuple({*only} & {*SEVERAL}) if silent else only, layers or 0, pacing, device)
     if silent:
         return 0
     files = write_pictures(given, paths, bill.model.name, found)
@@ -89,13 +91,28 @@ def kinds(text: str | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in asked)
 
 
-def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, pacing: Pacing) -> Verified:
+def device_of(text: str | None, only: tuple[str, ...]) -> str:
+    """What a step runs on."""
+    if text is None:
+        return ""
+    if text in DEVICES and "step" in only:
+        return text
+    if text in DEVICES:
+        rule = "--device is of --only step: all else runs on tensors without data"
+        raise InputError(Fault("VER020", "a device, and no step that runs on it", rule, quoted(text), "--only step"))
+    close = nearest(text, DEVICES) or [DEVICES[0]]
+    rule = f"--device is {' or '.join(DEVICES)}; by itself an accelerator is taken"
+    raise InputError(Fault("VER020", "no such device", rule, quoted(text), f"--device {close[0]}"))
+
+
+def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, pacing: Pacing, device: str) -> Verified:
     from ..verify.layout import verify as run
 
     config, missing = config_behind(given)
-    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing, pacing)
+    subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing, pacing, device)
     progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
+    os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # torch's profiler says when it starts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, about private names
         found = run(subject, only, layers, progress or (lambda kind: None))

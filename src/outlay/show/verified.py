@@ -4,12 +4,14 @@ run."""
 from collections.abc import Iterator
 
 from ..bill import Bill
+from ..verify.comparison import Banded
 from ..verify.layout import KINDS, ROUNDING, Checked, Verified
 from ..verify.versions import WANTED
 from .labels import NOT_LEGAL
 from .pipeline import pipeline_lines, pipeline_record, pipeline_schema
 from .record import Record, head, model, plain
 from .schema import DRAFT, MAYBE, TEXT, VIOLATION, WHOLE, Schema, list_of, record_of
+from .stepped import stepped_lines, stepped_record, stepped_schema
 from .terminal import subject_lines, violation_lines
 from .text import BAD, GOOD, WARN, Style, block, counted, percent, safe, table
 
@@ -17,8 +19,8 @@ ENGINES = " and ".join(f"{name} {version}" for name, version in WANTED.items())
 
 
 def agrees_all(found: Verified) -> bool:
-    """Whether something was compared, and nothing disagrees."""
-    return bool(found.checked) and not found.wrong
+    """Whether something agrees, and nothing disagrees."""
+    return any(one.agrees for one in found.checked) and not found.wrong
 
 
 def verified_lines(bill: Bill, found: Verified, style: Style, files: tuple[str, ...] = ()) -> Iterator[str]:
@@ -32,6 +34,8 @@ def verified_lines(bill: Bill, found: Verified, style: Style, files: tuple[str, 
     if found.checked:
         heads = ("compared", "outlay", "engine", "ratio", "agrees")
         yield from ["", *table(heads, [_row(one) for one in found.checked], style, "lrrrl"), ""]
+    if found.step:
+        yield from stepped_lines(found.step, style)
     for one in found.checked:
         notes = dict.fromkeys(filter(None, (one.comparison.note, one.reason if one.agrees is None else "")))
         if notes:
@@ -63,19 +67,23 @@ def _headline(found: Verified, style: Style) -> list[str]:
         text = f"{len(wrong)} of {many} comparisons with {ENGINES}: {named}{more}"
         return block("DISAGREES", text, style, f"1;{BAD}")
     text = f"{many - meant} of {many} comparisons with {ENGINES}{more}"
-    return block("AGREES", text, style, f"1;{GOOD}")
+    word, colour = ("AGREES", GOOD) if many > meant else ("NOT JUDGED", WARN)
+    return block(word, text, style, f"1;{colour}")
 
 
 def _row(one: Checked) -> tuple[str, ...]:
     of = one.comparison
-    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations", "ms") else of.name
-    places = 1 if of.unit == "ms" else 0
-    return (name, f"{of.counted:,.{places}f}", f"{of.measured:,.{places}f}", f"{of.ratio:.6f}", _word(one))
+    name = f"{of.name}, {of.unit}" if of.unit in ("B", "operations", "ms", "s") else of.name
+    form = {"ms": ",.1f", "s": ".4g"}.get(of.unit, ",.0f")
+    return (name, format(of.counted, form), format(of.measured, form), f"{of.ratio:.6f}", _word(one))
 
 
 def _word(one: Checked) -> str:
     if one.agrees is None:
         return "see note"
+    of = one.comparison
+    if isinstance(of, Banded):
+        return f"{'inside' if one.agrees else 'OUTSIDE'} {of.low:,.4g} .. {of.high:,.4g}"
     if not one.agrees:
         return "DIFFERS"
     if one.comparison.least:
@@ -96,6 +104,7 @@ def verified_record(bill: Bill, found: Verified | None, files: tuple[str, ...] =
         "engine": bill.engine.name,
         "scaled": list(found.scaled) if found else [],
         "comparisons": [_comparison(one) for one in checked],
+        "step": stepped_record(found.step) if found else None,
         "not_run": [{"kinds": list(one.kinds), "reason": one.reason} for one in found.not_run] if found else [],
         "pipeline": pipeline_record(found.pipeline) if found and found.pipeline else None,
         "files": list(files),
@@ -108,7 +117,8 @@ def _comparison(one: Checked) -> Record:
     of = one.comparison
     figures = {"counted": plain(of.counted), "measured": plain(of.measured), "ratio": plain(of.ratio)}
     said = {"within": one.within, "least": of.least, "agrees": one.agrees, "note": of.note, "reason": one.reason}
-    return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said}
+    band = [plain(of.low), plain(of.high)] if isinstance(of, Banded) else None
+    return {"kind": one.kind, "name": of.name, "unit": of.unit, **figures, **said, "band": band}
 
 
 def schema() -> Schema:
@@ -118,6 +128,7 @@ def schema() -> Schema:
     one = {"kind": {"enum": list(KINDS)}, "name": TEXT, "unit": TEXT, **figures}
     bound = {"type": "boolean", "description": "the counted figure is a bound that the measured one is not below"}
     one |= {"within": {"type": "number", "minimum": 0}, "least": bound, "agrees": maybe, "note": TEXT, "reason": TEXT}
+    one |= {"band": {"type": ["array", "null"], "items": {"type": "number"}}}
     counts = dict.fromkeys(("total", "active", "embedding", "mtp"), WHOLE)
     whole = {"type": "object", "description": "as given, every field filled"}
     keys = {
@@ -130,6 +141,7 @@ def schema() -> Schema:
         "engine": TEXT,
         "scaled": list_of(TEXT),
         "comparisons": list_of(record_of(one)),
+        "step": stepped_schema(),
         "not_run": list_of(record_of({"kinds": list_of({"enum": list(KINDS)}), "reason": TEXT})),
         "pipeline": pipeline_schema(),
         "files": list_of(TEXT),

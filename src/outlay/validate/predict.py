@@ -12,6 +12,7 @@ from ..engines.profile import Profile
 from ..engines.profiled import profiled
 from ..engines.tables import engine as find_engine
 from ..errors import Fault, InputError, OutlayError
+from ..holding import at_allocator
 from ..quantities import GIB
 from .question import question_of
 from .ranks import CasePeak, Counted, Reading, case_of, is_ranks, joined, readings_of
@@ -253,15 +254,10 @@ def memory_at(level: str, bill: Bill, loading: bool = False) -> tuple[float, Spa
     allocator keeps beyond it. `nvidia-smi` is all of the card. With `loading` the reading is of the whole run, so that
     it is what stands while the weights are loaded where that is more.
     """
-    memory, engine = bill.memory, bill.engine
+    memory = bill.memory
     if level == "nvidia-smi":
         context = bill.cluster.accelerator.context_bytes
         low, high = memory.peak_band_bytes
         return memory.device_bytes, (low + context, high + context)
-    least = sum(item.low if item.kind == "modelled" else item.value for item in memory.items if item.name != "buffers")
     loaded = (bill.loading.accelerator_bytes or 0.0) if loading and bill.loading else 0.0
-    held, least = max(memory.allocated_bytes, loaded), max(least, loaded)
-    if level == "allocated":
-        return held, (least, held + engine.workspace_low)
-    kept = held * (1 + engine.slack_share)
-    return kept, (least * (1 + engine.slack_low), held * (1 + engine.slack_high) + engine.workspace_low)
+    return at_allocator(level, memory, bill.engine, loaded)

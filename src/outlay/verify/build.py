@@ -185,7 +185,8 @@ def cut(model: nn.Module, mesh: DeviceMesh, case: Case) -> None:
     if layout.dp == 1 and layout.zero == 0:
         return
     wire = torch.bfloat16 if case.reduce_bytes == HALF else torch.float32
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=wire)
+    used = torch.bfloat16 if case.compute_bytes == HALF else torch.float32
+    policy = MixedPrecisionPolicy(param_dtype=used, reduce_dtype=wire)
     with unset_fake_temporarily():  # meshes are joined here, and those hold data
         if layout.zero == 0:
             for part in (*layers_of(model), model):  # of which none is gathered
@@ -196,8 +197,10 @@ def cut(model: nn.Module, mesh: DeviceMesh, case: Case) -> None:
         again |= {"shard_placement_fn": lambda weight: inside(weight, int(layout.dp_shard))}
         if case.ends_apart:
             embedding, last = ends_of(model)
-            fully_shard(embedding, **again)
-            fully_shard(last, **again | {"reshard_after_forward": False})
+            if embedding is not None:  # of a stage that has it
+                fully_shard(embedding, **again)
+            if last is not None:
+                fully_shard(last, **again | {"reshard_after_forward": False})
         for part in (*layers_of(model), model):
             fully_shard(part, **again)
 

@@ -27,3 +27,15 @@ class Comparison:
         if self.least:
             return self.measured >= self.counted
         return abs(self.counted - self.measured) <= within * abs(self.measured)
+
+
+@dataclass(frozen=True)
+class Banded(Comparison):
+    """A modelled figure beside a measured one: they agree where the measured one lies inside its band."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+    def agrees(self, within: float = 0.0) -> bool:
+        """Whether the measured one is inside the band, whatever `within` says."""
+        return self.low <= self.measured <= self.high

@@ -10,8 +10,20 @@ from torch.distributed.tensor import DTensor, Partial
 @torch.library.custom_op("outlay::rms_norm", mutates_args=())
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """An RMS norm in one kernel: what it gives, and one fp32 statistic a token."""
-    scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
-    return (x * scale * weight).to(x.dtype), scale
+    out, scale = torch.empty_like(x), x.new_empty((*x.shape[:-1], 1), dtype=torch.float32)
+    for part, into, of in zip(*map(rows_of, (x, out, scale)), strict=True):
+        of.copy_(torch.rsqrt(part.float().pow(2).mean(-1, keepdim=True) + eps))
+        into.copy_(part * of * weight)
+    return out, scale
+
+
+ROWS = 64  # that a kernel on a CPU takes at a time: what it holds beside them is small, as in one on a GPU
+
+
+def rows_of(x: Tensor) -> tuple[Tensor, ...]:
+    """Some rows after the others, each a part of the same memory."""
+    found: tuple[Tensor, ...] = x.split(ROWS, dim=-2)
+    return found
 
 
 @rms_norm.register_fake
@@ -22,10 +34,13 @@ def _(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 @torch.library.custom_op("outlay::rms_norm_backward", mutates_args=())
 def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     """Its backward pass in one kernel: the gradients of the input and of the weight."""
-    unit, inner = x * scale, grad * weight
-    mean = (inner * unit).mean(-1, keepdim=True)
-    back = (scale * (inner - unit * mean)).to(x.dtype)
-    return back, (grad * unit).sum(dim=tuple(range(grad.dim() - 1))).to(weight.dtype)
+    back, own = torch.empty_like(x), torch.zeros(weight.shape, dtype=torch.float32, device=x.device)
+    for part, of, into, come in zip(*map(rows_of, (x, scale, back, grad)), strict=True):
+        unit, inner = part * of, come * weight
+        mean = (inner * unit).mean(-1, keepdim=True)
+        into.copy_(of * (inner - unit * mean))
+        own += (come * unit).sum(dim=tuple(range(x.dim() - 1)))
+    return back, own.to(weight.dtype)
 
 
 @rms_norm_backward.register_fake

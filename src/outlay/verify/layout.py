@@ -27,7 +27,7 @@ from .schedule import LONGEST, compare_schedule
 from .traffic import compare_traffic
 
 USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
-KINDS = (*USUAL, "pipeline")  # what takes real time is run where it is asked for
+KINDS = (*USUAL, "pipeline", "step")  # what takes real time is run where it is asked for
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
@@ -50,6 +50,7 @@ class Subject:
     config: Config | None
     missing: str = ""
     pacing: Pacing = ASLEEP
+    device: str = ""  # that a step runs on: cuda, cpu, or what there is
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Verified:
     not_run: tuple[NotRun, ...]
     scaled: tuple[str, ...]
     pipeline: PipelineRun | None = None
+    step: Any = None  # step.Stepped: a real run, where one was asked for
 
     @property
     def wrong(self) -> tuple[Checked, ...]:
@@ -95,10 +97,12 @@ def verify(
 ) -> Verified:
     """Run what can be run. `layers`: how many of them, 0 for as many as take seconds; `began` hears of each run."""
     run = Run(subject, only, layers, began)
-    found = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule(), *run.pipeline()]
+    usual = [*run.parameters(), *run.flops(), *run.memory(), *run.traffic(), *run.schedule()]
+    found = [*usual, *run.pipeline(), *run.step()]
     checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
     left = tuple(one for one in found if isinstance(one, NotRun))
-    return Verified(tuple(checked), left, tuple(run.scaled), run.ran)
+    real = next((one for one in found if not isinstance(one, Checked | NotRun)), None)
+    return Verified(tuple(checked), left, tuple(run.scaled), run.ran, real)
 
 
 Found = Iterator[Checked | NotRun]
@@ -210,6 +214,12 @@ class Run:
         for outcome in run_order(self.subject, self.order("pipeline", 0), self.began):
             self.ran = outcome.run
             yield from (Checked("pipeline", *held) for held in outcome.comparisons)
+
+    def step(self) -> Iterator[Any]:
+        """A real step, and the bill of exactly that."""
+        from .step import run_step
+
+        return run_step(self.subject, self.asked, self.began, self.scaled) if "step" in self.only else iter(())
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 

@@ -103,6 +103,7 @@ def _norm(attention: Attention, without: object) -> Literal["none", "head", "all
     return "none" if without or attention.head_norm not in ("head", "all") else attention.head_norm
 
 
+ALONE = "ZeRO over one rank: what FSDP2 does there, nobody runs"
 COMPILED = "a compiler fuses the loss, and none is run here (--engine fsdp2-uncompiled counts what is)"
 
 
@@ -110,7 +111,7 @@ def measured_otherwise(kind: str, case: Case) -> str:
     """Why one of states, tape and peak of a rank that is run is not compared."""
     compiled = kind != "states" and case.engine.name not in EAGER
     alone = kind == "peak" and case.layout.zero and case.layout.dp_shard == 1
-    return first(((compiled, COMPILED), (alone, "ZeRO over one rank: what FSDP2 does there, nobody runs")))
+    return first(((compiled, COMPILED), (alone, ALONE)))
 
 
 def moved_otherwise(case: Case) -> str:

@@ -37,7 +37,8 @@ def linear(ins: int, outs: int, bias: bool = False) -> nn.Linear:
 
 def angles(x: Tensor) -> tuple[Tensor, Tensor]:
     """cos and sin of every position and dimension, for tensors of shape (.., positions, dimension)."""
-    turns = torch.outer(torch.arange(x.shape[-2]), 1e-4 ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1]))
+    steps, pairs = (torch.arange(*of, device=x.device) for of in ((x.shape[-2],), (0, x.shape[-1], 2)))
+    turns = torch.outer(steps, 1e-4 ** (pairs / x.shape[-1]))
     both = torch.cat((turns, turns), -1)
     return both.cos().to(x.dtype), both.sin().to(x.dtype)
 
@@ -64,6 +65,7 @@ class Attention(nn.Module):
         super().__init__()
         self.dim, self.rotate, self.head_norm = dim or hidden // heads, rotate, head_norm
         self.recompute = False  # the core alone
+        self.tables: tuple[Tensor, Tensor] | None = None  # that layers share; else each makes its own
         queries, keys = heads * self.dim, kv_heads * self.dim
         self.q, self.k, self.v = linear(hidden, queries, bias), linear(hidden, keys, bias), linear(hidden, keys, bias)
         self.out = linear(queries, hidden, bias if out_bias is None else out_bias)
@@ -79,7 +81,7 @@ class Attention(nn.Module):
         if self.head_norm == "head":
             q, k = self.q_norm(q), self.k_norm(k)
         if self.rotate:
-            tables = angles(q)
+            tables = self.tables or angles(q)
             q, k = rotated(q, *tables), rotated(k, *tables)
         out = checkpoint(self.core, q, k, v, use_reentrant=False) if self.recompute else self.core(q, k, v)
         return self.out(out)

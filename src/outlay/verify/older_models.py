@@ -71,7 +71,7 @@ class LatentAttention(nn.Module):
         q, k = torch.cat((q, rotated(q_turned, *tables)), -1), torch.cat((k, turned), -1)
         v = v.contiguous() if self.copied else v
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))
-        alike = self.value == self.key + self.rope  # as torch's own fused kernel on a CPU wants it
+        alike = q.is_cuda or self.value == self.key + self.rope  # as torch's own fused kernel on a CPU wants it
         out = (
             functional.scaled_dot_product_attention(q, k, v, is_causal=True) if alike else FusedAttention.apply(q, k, v)
         )
