@@ -13,7 +13,7 @@ from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
 from ..verify.layout import KINDS, Subject, Verified
-from ..verify.versions import versions_fault
+from ..verify.versions import told_faults, versions_fault
 from .configuring import config_of
 from .flags import Given
 from .output import tell
@@ -66,12 +66,13 @@ def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int) -> Verifi
     subject = Subject(bill.model, bill.job, bill.cluster, bill.layout, bill.engine, config, missing)
     progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of libraries, about private names
-        found = run(subject, only, layers, progress or (lambda kind: None))
-    if progress:
-        progress.close()
-    return found
+    try:
+        with warnings.catch_warnings(), told_faults():
+            warnings.simplefilter("ignore")  # of libraries, about private names
+            return run(subject, only, layers, progress or (lambda kind: None))
+    finally:
+        if progress:
+            progress.close()
 
 
 def config_behind(given: Given) -> tuple[Config | None, str]:
