@@ -13,7 +13,7 @@ from outlay.layout.axes import Layout
 from outlay.memory import messages
 from outlay.step.traffic import message_bytes
 from outlay.verify.comparison import Comparison
-from outlay.verify.piped import AT_ONCE, compare_sent, compare_stages, piped_otherwise, scaled
+from outlay.verify.piped import ADDED, AT_ONCE, compare_sent, compare_stages, piped_otherwise, scaled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODEL = llama(16)
@@ -52,8 +52,12 @@ def test_each_stage_under_fsdp2_holds_what_is_counted(zero: int) -> None:
     holds(held(case(5, 6, pp=4, zero=zero)), 3)
 
 
-def test_a_stage_that_nothing_shards_holds_what_is_counted() -> None:
-    holds(held(case(4, 2, pp=2, zero=0, dp_shard=1)), 2)
+def test_a_stage_that_nothing_shards_holds_what_is_counted_or_less() -> None:
+    """Where gradients stood before, torch adds to them at once: a layer's largest moment is counted 2 % above it."""
+    found = list(compare_stages(case(4, 2, pp=2, zero=0, dp_shard=1)))
+
+    for one, reason in found:
+        assert one.agrees(1e-12) or (reason == ADDED and one.agrees(0.025) and one.ratio > 1 - 1e-6), one
 
 
 @pytest.mark.parametrize("axes", [{"recompute": "full"}, {"dp_replicate": 2}], ids=str)

@@ -156,6 +156,11 @@ class Case:
         return where(self.ends_apart, where(self.deferred > 0, 0, 1 - self.one_unit), 0)
 
     @cached_property
+    def embedding_apart(self) -> Count:
+        """1 where the embedding is gathered and resharded like a block, also in a pipeline."""
+        return where(self.ends_apart, 1 - self.one_unit, 0)
+
+    @cached_property
     def shares_table(self) -> Flag:
         """Whether embedding and head share a table that is trained."""
         return self.model.tied and self.job.training.table

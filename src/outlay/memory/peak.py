@@ -8,7 +8,7 @@ from ..quantities import Bytes
 from ..stage import StageCosts
 from .activations import activation_bytes, one_pass_bytes
 from .blocks import (
-    end_bytes,
+    ahead_bytes,
     ends_moment,
     growing,
     scatter_bytes,
@@ -73,7 +73,7 @@ def embedding_moment(stage: StageCosts, case: Case) -> Bytes:
     width: Bytes = where(case.made_whole > 0, case.compute_bytes, case.recipe.gradients)
     made: Bytes = width * held_dense(stage.ends[0]) + table_gradient_bytes(stage, case)
     others: Bytes = activation_bytes(stage, case) - one_pass_bytes(stage, case)
-    table: Bytes = case.gathers_blocks * where(case.ends_apart, end_bytes(stage.ends[0], case.compute_bytes), 0)
+    table: Bytes = ahead_bytes(stage, case)
     here: Bytes = where(made > 0, made + others + table + staying_bytes(stage, case) + stage.largest_entry, 0)
     return where(case.scattered + case.fresh > 0, 0, here)
 

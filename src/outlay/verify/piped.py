@@ -27,6 +27,7 @@ EACH = 3  # layers of a chunk between the ends that are run
 RUN = ("1f1b", "gpipe", "interleaved", "looped_bfs")  # torch 2.13 does not split these backward passes in two
 SCALAR = 4  # B: a number in fp32
 AT_ONCE = "all micro-batches are in flight before any gradient is there, and are counted beside all of them"
+ADDED = "gradients that nothing shards are added at once to those that stood: counted at a layer's largest moment"
 
 
 def scaled(case: Case, asked: int) -> Case:
@@ -92,7 +93,8 @@ def stages_run(case: Case) -> tuple[int, ...]:
 
 def known_difference(case: Case, stage: StageCosts) -> str:
     """Why a stage's peak is counted as more than torch holds, where it is."""
-    return AT_ONCE if case.micro_batches > 1 and float(in_flight(stage, case)) >= float(case.micro_batches) else ""
+    at_once = case.micro_batches > 1 and float(in_flight(stage, case)) >= float(case.micro_batches)
+    return AT_ONCE if at_once else ADDED if case.layout.zero == 0 else ""
 
 
 def compare_stages(case: Case) -> Iterator[tuple[Comparison, str]]:
