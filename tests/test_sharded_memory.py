@@ -114,7 +114,8 @@ def test_ends_that_share_a_table_are_one_group() -> None:
     )
 
 
-def test_in_a_pipeline_the_ends_stay_gathered_however_they_are_wrapped() -> None:
+def test_in_a_pipeline_an_embedding_of_its_own_is_resharded_after_each_pass() -> None:
+    """`tests/real/test_verify_pipeline.py` holds each stage against torch's own pipelining."""
     peaks = [
         outlay.count(
             llama(4),
@@ -125,4 +126,4 @@ def test_in_a_pipeline_the_ends_stay_gathered_however_they_are_wrapped() -> None
         ).memory.peak_bytes
         for engine in (APART, TOGETHER)
     ]
-    assert peaks[0] == peaks[1]
+    assert peaks[0] < peaks[1]

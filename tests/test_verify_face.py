@@ -17,11 +17,12 @@ from outlay.errors import InputError
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style
 from outlay.show.verified import verified_lines, verified_record
-from outlay.verify import limits, versions
+from outlay.verify import layout, limits, versions
 from outlay.verify.comparison import Comparison
 from outlay.verify.configs import with_layers
 from outlay.verify.launched import LAUNCHED
 from outlay.verify.layout import KINDS, USUAL, Checked, NotRun, Verified
+from outlay.verify.scaled import seen_by
 from test_import import foreign
 from test_json import faults
 
@@ -183,7 +184,6 @@ def test_a_name_of_the_catalogue_has_its_config() -> None:
 @pytest.mark.parametrize(
     ("axes", "engine", "words"),
     [
-        ({"pp": 4}, "fsdp2-uncompiled", "pp 4"),
         ({"cp": 2}, "fsdp2-uncompiled", "cp 2"),
         ({}, "megatron", "engine megatron"),
         ({"offload_optimizer": 1.0}, "fsdp2-uncompiled", "offload"),
@@ -239,3 +239,45 @@ def test_another_rank_of_torchrun_says_nothing_but_what_its_machine_lacks(
     without_torch(monkeypatch, {})
     assert main(asked) == 2
     assert "VER002" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "way"),
+    [
+        (MemoryError(), "VER008", "--layers 2"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), "VER008", "--only"),
+        (ImportError("libtorch_cpu.so: cannot open shared object file"), "VER009", 'pip install "outlay[verify]"'),
+    ],
+)
+def test_what_keeps_torch_from_running_is_one_line_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: str, way: str
+) -> None:
+    def fails(*_: object) -> Verified:
+        raise error
+
+    without_torch(monkeypatch, versions.WANTED)
+    monkeypatch.setattr(layout, "verify", fails)
+
+    assert main([*ASKED, "--json"]) == 2
+    (fault,) = json.loads(capsys.readouterr().out)["errors"]
+    assert fault["code"] == code and way in fault["fix"]
+
+
+def test_any_other_error_of_a_run_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="shape"), versions.told_faults():
+        raise RuntimeError("shape mismatch")
+
+
+def test_a_comparison_on_a_class_does_not_take_lost_memory_for_a_refusal() -> None:
+    def fails() -> tuple[Comparison, ...]:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        layout.attempted(fails)
+
+
+def test_layers_are_cut_to_as_many_as_stand_at_one_moment_of_the_whole_model() -> None:
+    """DeepSeek-V3: three dense layers, then experts; three layers in a row are gathered, gathered and scattered."""
+    assert seen_by((0, 0, 0, *(1,) * 58), 1) == 6
+    assert seen_by((0, 1) * 24, 1) == 3  # never three: two of the last kind, as far as the model has them
+    assert seen_by((0, 1), 1) == 2

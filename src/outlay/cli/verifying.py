@@ -15,7 +15,7 @@ from ..verify.configs import Config
 from ..verify.launched import answers
 from ..verify.layout import KINDS, USUAL, Subject, Verified
 from ..verify.pipeline import Pacing
-from ..verify.versions import versions_fault
+from ..verify.versions import told_faults, versions_fault
 from .configuring import config_of
 from .files import STDOUT
 from .flags import Given
@@ -113,12 +113,13 @@ def _run(given: Given, bill: Bill, only: tuple[str, ...], layers: int, pacing: P
     progress = Progress(sys.stderr.write, len(only)) if sys.stderr.isatty() else None
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
     os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # torch's profiler says when it starts
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of libraries, about private names
-        found = run(subject, only, layers, progress or (lambda kind: None))
-    if progress:
-        progress.close()
-    return found
+    try:
+        with warnings.catch_warnings(), told_faults():
+            warnings.simplefilter("ignore")  # of libraries, about private names
+            return run(subject, only, layers, progress or (lambda kind: None))
+    finally:
+        if progress:
+            progress.close()
 
 
 def config_behind(given: Given) -> tuple[Config | None, str]:

@@ -137,8 +137,10 @@ class Case:
 
     @cached_property
     def spared(self) -> Count:
-        """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch."""
-        return where(self.engine.gathers_ends, self.again, 0)
+        """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch; in a
+        pipeline through the step, where no backward pass reshards."""
+        stays: Count = where(self.deferred > 0, self.gathers - 1, self.again)
+        return where(self.engine.gathers_ends, stays, 0)
 
     @cached_property
     def ends_apart(self) -> bool:
@@ -152,6 +154,11 @@ class Case:
         In a pipeline nothing is resharded before the last backward pass.
         """
         return where(self.ends_apart, where(self.deferred > 0, 0, 1 - self.one_unit), 0)
+
+    @cached_property
+    def embedding_apart(self) -> Count:
+        """1 where the embedding is gathered and resharded like a block, also in a pipeline."""
+        return where(self.ends_apart, 1 - self.one_unit, 0)
 
     @cached_property
     def shares_table(self) -> Flag:

@@ -125,7 +125,7 @@ def grown_bytes(stage: StageCosts, case: Case) -> Bytes:
 
 def ahead_bytes(stage: StageCosts, case: Case) -> Bytes:
     """The embedding, where it is a group of its own: it is gathered ahead in the backward pass of the first layer."""
-    return case.apart * case.gathers_blocks * end_bytes(stage.ends[0], case.compute_bytes)
+    return case.embedding_apart * case.gathers_blocks * end_bytes(stage.ends[0], case.compute_bytes)
 
 
 def head_behind_bytes(stage: StageCosts, case: Case) -> Bytes:

@@ -8,6 +8,7 @@ from ..quantities import Bytes
 from ..stage import StageCosts
 from .activations import activation_bytes, one_pass_bytes
 from .blocks import (
+    ahead_bytes,
     ends_moment,
     growing,
     scatter_bytes,
@@ -68,11 +69,12 @@ def shared_moment(stage: StageCosts, case: Case) -> Bytes:
 
 def embedding_moment(stage: StageCosts, case: Case) -> Bytes:
     """What stands beside the rest of the state where the embedding's gradient is made and then added to one that stood:
-    the gradient, that of its output, layers that stay gathered, and the tapes of all other passes in flight."""
+    the gradient, that of its output, weights that are gathered then, and the tapes of all other passes in flight."""
     width: Bytes = where(case.made_whole > 0, case.compute_bytes, case.recipe.gradients)
     made: Bytes = width * held_dense(stage.ends[0]) + table_gradient_bytes(stage, case)
-    others: Bytes = activation_bytes(stage, case) - one_pass_bytes(stage, case) + staying_bytes(stage, case)
-    here: Bytes = where(made > 0, made + others + stage.largest_entry, 0)
+    others: Bytes = activation_bytes(stage, case) - one_pass_bytes(stage, case)
+    table: Bytes = ahead_bytes(stage, case)
+    here: Bytes = where(made > 0, made + others + table + staying_bytes(stage, case) + stage.largest_entry, 0)
     return where(case.scattered + case.fresh > 0, 0, here)
 
 

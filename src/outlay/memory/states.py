@@ -2,6 +2,7 @@
 
 from ..engines.engine import Engine
 from ..formula import each, maximum, minimum, total, where
+from ..held import held_dense, held_frozen_bytes
 from ..job import Beside
 from ..layout.case import Case
 from ..quantities import Bytes, Count, Params, Share
@@ -34,8 +35,10 @@ def gathered_bytes(stage: StageCosts, case: Case) -> Bytes:
 
     Frozen weights are gathered in the format that they are kept in. Source: bitsandbytes documentation, FSDP-QLoRA.
     """
+    table: Bytes = case.compute_bytes * held_dense(stage.ends[0]) + held_frozen_bytes(stage.ends[0], "dense")
     own: Bytes = case.compute_bytes * stage.end_parameters + stage.end_frozen_bytes
-    ends: Bytes = where(case.engine.gathers_ends, where(case.apart > 0, 0, own), 0)
+    stays: Bytes = own - where(case.ends_apart, table, 0)  # in a pipeline it is resharded like a block
+    ends: Bytes = where(case.engine.gathers_ends, where(case.apart > 0, 0, stays), 0)
     every: Bytes = stage.whole_bytes(case.compute_bytes)
     blocks: Count = where(case.engine.scatters_blocks, 0, case.engine.gathered_blocks)
     few: Bytes = minimum(blocks * stage.block_bytes(case.compute_bytes) + ends, every)

@@ -10,7 +10,10 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-KINDS = {"reduce_scatter": "scatter", "gather": "gather", "all_reduce": "reduce", "allreduce": "reduce"}
+KINDS = {
+    "reduce_scatter": "scatter", "gather": "gather", "all_reduce": "reduce", "allreduce": "reduce",
+    "all_to_all": "exchange", "alltoall": "exchange", "recv": "received", "send": "message",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,10 @@ class Call:
 
     @property
     def sent(self) -> float:
-        """Bytes that one rank sends on a ring: (n - 1)/n of the whole tensor, and twice that in an all-reduce."""
+        """Bytes that one rank sends on a ring: (n - 1)/n of the whole, twice that in an all-reduce. A message goes
+        whole, and what is received is not sent."""
+        if self.kind in ("message", "received"):
+            return float(self.whole) * (self.kind == "message")
         return (1 + (self.kind == "reduce")) * self.whole * (self.ranks - 1) / self.ranks
 
 

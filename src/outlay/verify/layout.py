@@ -22,7 +22,9 @@ from .configs import Config, with_layers
 from .flops import BY_VALUE, OTHERWISE, compare_flops
 from .memory import TABLE, compare_memory
 from .parameters import compare_parameters
+from .piped import piped
 from .pipeline import ASLEEP, Pacing, PipelineRun, not_started, run_order
+from .scaled import seen_by
 from .schedule import LONGEST, compare_schedule
 from .traffic import compare_traffic
 
@@ -151,6 +153,9 @@ class Run:
         kinds = tuple(kind for kind in ("states", "tape", "peak") if kind in self.only)
         if not kinds:
             return
+        if self.subject.layout.pp > 1:
+            yield from piped(self, kinds)
+            return
         case = self.case(self.subject.layout.accumulate_whole)
         why = limits.cut_otherwise(case) or limits.kept_otherwise(case) or limits.built_otherwise(case.model, case)
         left = {kind: limits.measured_otherwise(kind, case) for kind in kinds}
@@ -174,6 +179,9 @@ class Run:
     def traffic(self) -> Found:
         """What a rank sends on each axis that is cut."""
         if "traffic" not in self.only:
+            return
+        if self.subject.layout.pp > 1:
+            yield from piped(self, ("traffic",))
             return
         case, config = self.case(several=True), None
         why = limits.cut_otherwise(case) or limits.moved_otherwise(case)
@@ -277,7 +285,7 @@ class Run:
         all_again = at.recompute == "full" and at.pp == 1 and at.recompute_layers == of.model.layers
         layout: Any = replace(at, recompute_layers=AUTO) if all_again else at
         model = replace(of.model, pattern=of.model.pattern[:layers])
-        return case_of(model, job, of.cluster, layout, of.engine)[0] if at.pp == 1 else self.whole()
+        return case_of(model, job, of.cluster, layout, of.engine)[0]
 
     def whole(self) -> Case:
         """The case as it is asked."""
@@ -293,22 +301,12 @@ class Run:
             self.scaled[f"{kind}: {few} of {many} micro-batches a step, {lost}"] = None
 
 
-def seen_by(pattern: tuple[int, ...], kind: int) -> int:
-    """After how many layers a kind has stood as the whole model has it: three in a row, or two where it has no three.
-
-    At one moment of the backward pass a layer stands gathered, the one before it too, and the gradients of the one
-    behind it are scattered.
-    """
-    rows = (place + 3 for place in range(len(pattern) - 2) if pattern[place : place + 3] == (kind,) * 3)
-    return next(rows, min(len(pattern), pattern.index(kind) + 2))
-
-
 def attempted(compare: Any, *inputs: Any) -> tuple[Comparison, ...] | str:
     """A comparison on a class of transformers; its complaint where it cannot be run."""
     try:
         found: tuple[Comparison, ...] = compare(*inputs)
         return found
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # of another's class, which may refuse a config in any way
         return f"transformers does not run it here: {type(error).__name__}: {' '.join(str(error).split())[:150]}"

@@ -9,7 +9,7 @@ from ..layout.case import Case
 from ..model.model import Block, Model, decoder_block
 from ..model.parts import Attention, Experts, FeedForward
 
-CUTS = ("cp", "pp", "ep", "etp")
+CUTS = ("cp", "ep", "etp")
 HERE = ("fsdp2", "fsdp2-uncompiled", "hf_trainer")  # engines whose sharding and collectives are what runs here
 EAGER = ("fsdp2-uncompiled", "hf_trainer")  # and those whose kernels are too
 TRAINER = "transformers"  # the kernel set under which transformers' Llama is what runs
@@ -25,7 +25,7 @@ def cut_otherwise(case: Case) -> str:
     at, found = case.layout, [f"{axis} {getattr(case.layout, axis)}" for axis in CUTS if getattr(case.layout, axis) > 1]
     return first(
         (
-            (found, f"{', '.join(found)}: a rank of tensor and data parallelism alone is run"),
+            (found, f"{', '.join(found)}: a rank of tensor, data or pipeline parallelism alone is run"),
             (case.engine.name not in HERE, f"engine {case.engine.name} is not run here (--engine fsdp2-uncompiled is)"),
             (case.job.precision != "bf16", f"precision {case.job.precision}: a step in bf16 is run"),
             (not case.job.training.whole, "frozen parts and adapters are not run"),

@@ -13,9 +13,9 @@ AXES = ("copies", "shards", "tensor")
 
 
 @contextmanager
-def one_of(ranks: int) -> Iterator[None]:
-    """A process group of so many ranks, as the first of them sees it. Nothing else may have one meanwhile."""
-    dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+def one_of(ranks: int, rank: int = 0) -> Iterator[None]:
+    """A process group of so many ranks, as one of them sees it. Nothing else may have one meanwhile."""
+    dist.init_process_group("fake", rank=rank, world_size=ranks, store=FakeStore())
     try:
         yield
     finally:
