@@ -29,8 +29,8 @@ from outlay.show.text import Style, percent
 from outlay.show.verified import verified_lines, verified_record
 from outlay.verify.comparison import Comparison
 from outlay.verify.launched import LAUNCHED, answers
-from outlay.verify.layout import Checked, Verified
 from outlay.verify.pipeline import HOP, Pacing, PipelineRun, Planned, not_started, seconds_of
+from outlay.verify.subject import Checked, Verified
 from test_diagram import SVG, read_trace
 from test_json import faults
 

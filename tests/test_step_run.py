@@ -16,10 +16,10 @@ from outlay.show.text import Style
 from outlay.show.verified import agrees_all, verified_lines, verified_record
 from outlay.verify import profiled, step
 from outlay.verify.classes import counted_step
-from outlay.verify.layout import NotRun, Subject, Verified
 from outlay.verify.profiled import CLASSES, Device, Kernel, Moments, Ran, class_of, moments_of, union
 from outlay.verify.sizing import AtHand, Sized, sized
 from outlay.verify.step import StepItem, Stepped, compared, no_memory, otherwise, short_of_memory, stepped
+from outlay.verify.subject import NotRun, Subject, Verified
 from test_json import faults
 from test_verify_face import without_torch
 

@@ -21,8 +21,8 @@ from outlay.verify import layout, limits, versions
 from outlay.verify.comparison import Comparison
 from outlay.verify.configs import with_layers
 from outlay.verify.launched import LAUNCHED
-from outlay.verify.layout import KINDS, USUAL, Checked, NotRun, Verified
 from outlay.verify.scaled import seen_by
+from outlay.verify.subject import KINDS, USUAL, Checked, NotRun, Verified
 from test_import import foreign
 from test_json import faults
 

@@ -1,8 +1,8 @@
 """What `outlay verify --only pipeline` asks beside its layout, and the pictures that it writes."""
 
 from ..errors import Fault, nearest, quoted
-from ..verify.layout import Verified
 from ..verify.pipeline import OPERATION, Pacing, PipelineRun
+from ..verify.subject import Verified
 from .drawing import OUTPUTS, outputs
 from .files import write
 from .flags import Given

@@ -13,8 +13,8 @@ from ..model.huggingface import load
 from ..show.restore import is_bill
 from ..verify.configs import Config
 from ..verify.launched import answers
-from ..verify.layout import KINDS, USUAL, Subject, Verified
 from ..verify.pipeline import Pacing
+from ..verify.subject import KINDS, USUAL, Subject, Verified
 from ..verify.versions import told_faults, versions_fault
 from .configuring import config_of
 from .files import STDOUT

@@ -6,11 +6,8 @@ from functools import partial
 from typing import Any
 
 from ..bill import case_of
-from ..cluster.accelerator import Cluster
-from ..engines.engine import Engine
 from ..errors import InputError
-from ..job import AUTO, Job
-from ..layout.axes import Layout
+from ..job import AUTO
 from ..layout.case import Case
 from ..model.model import Model
 from ..schedule.orders import names
@@ -23,75 +20,18 @@ from .flops import BY_VALUE, OTHERWISE, compare_flops
 from .memory import TABLE, compare_memory
 from .parameters import compare_parameters
 from .piped import piped
-from .pipeline import ASLEEP, Pacing, PipelineRun, not_started, run_order
+from .pipeline import PipelineRun, not_started, run_order
 from .scaled import seen_by
 from .schedule import LONGEST, compare_schedule
+from .subject import KINDS, PEAK, ROUNDING, USUAL, Checked, Found, NotRun, Subject, Verified
 from .traffic import compare_traffic
 
-USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
-KINDS = (*USUAL, "pipeline", "step")  # what takes real time is run where it is asked for
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
 UNEQUAL = "layers of several kinds: those that stand at one moment are all counted as the largest"
-ROUNDING = 1e-12  # of a figure that is exact: sums of shares in floating point
-PEAK = 0.02
 MOST_LAYERS, MOST_WHOLE = 32, 4  # that are run by themselves; torch's tracker of what nothing shards is slow
 SOME = 2  # micro-batches of a step: one, and one more after it
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is verified: a complete question, and the model's config.json, or why there is none."""
-
-    model: Model
-    job: Job
-    cluster: Cluster
-    layout: Layout
-    engine: Engine
-    config: Config | None
-    missing: str = ""
-    pacing: Pacing = ASLEEP
-    device: str = ""  # that a step runs on: cuda, cpu, or what there is
-
-
-@dataclass(frozen=True)
-class Checked:
-    """One comparison, of which kind, and within what share both should be. `reason`: why they differ if they do."""
-
-    kind: str
-    comparison: Comparison
-    within: float = ROUNDING
-    reason: str = ""
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether both are equal; None where they differ for a known reason."""
-        return self.comparison.agrees(self.within) or (None if self.reason else False)
-
-
-@dataclass(frozen=True)
-class NotRun:
-    """Kinds of comparison that are not run for a layout, and why: neither agreement nor disagreement."""
-
-    kinds: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What agrees, what does not, what was not run, and how the layout was scaled down."""
-
-    checked: tuple[Checked, ...]
-    not_run: tuple[NotRun, ...]
-    scaled: tuple[str, ...]
-    pipeline: PipelineRun | None = None
-    step: Any = None  # step.Stepped: a real run, where one was asked for
-
-    @property
-    def wrong(self) -> tuple[Checked, ...]:
-        """The comparisons that disagree."""
-        return tuple(one for one in self.checked if one.agrees is False)
 
 
 def verify(
@@ -105,9 +45,6 @@ def verify(
     left = tuple(one for one in found if isinstance(one, NotRun))
     real = next((one for one in found if not isinstance(one, Checked | NotRun)), None)
     return Verified(tuple(checked), left, tuple(run.scaled), run.ran, real)
-
-
-Found = Iterator[Checked | NotRun]
 
 
 @dataclass

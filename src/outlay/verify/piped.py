@@ -18,9 +18,10 @@ from . import limits
 from .comparison import Comparison
 from .kinds import items_of
 from .memory import COUNTER, IDS
+from .subject import PEAK, ROUNDING, Checked, Found, NotRun
 
 if TYPE_CHECKING:
-    from .layout import Found, Run
+    from .layout import Run
     from .stage_rank import Held
 
 EACH = 3  # layers of a chunk between the ends that are run
@@ -43,10 +44,8 @@ def scaled(case: Case, asked: int) -> Case:
     return case_of(replace(model, pattern=alike), job, case.cluster, layout, case.engine)[0]
 
 
-def piped(run: "Run", kinds: tuple[str, ...]) -> "Found":
+def piped(run: "Run", kinds: tuple[str, ...]) -> Found:
     """A few ranks of a pipeline: states, tape and peak, or what they send."""
-    from .layout import PEAK, ROUNDING, Checked, NotRun
-
     case = scaled(run.whole(), run.asked)
     sent = kinds == ("traffic",)
     why = limits.cut_otherwise(case) or piped_otherwise(case) or limits.built_otherwise(case.model, case)

@@ -19,7 +19,7 @@ from .launched import launched
 from .schedule import LISTS, alike, theirs_of, written
 
 if TYPE_CHECKING:
-    from .layout import Subject
+    from .subject import Subject
     from .timed_stages import Asked, Seen
 
 HOP = 1e-3  # s a message; assumed, not fitted: a small tensor from process to process

@@ -15,10 +15,10 @@ from ..model.model import Model, decoder_block
 from ..model.parts import Attention, FeedForward
 from .classes import counted_step
 from .comparison import Banded, Comparison
-from .layout import PEAK, Checked, NotRun, Subject
 from .limits import ALONE, built_otherwise, first, kept_otherwise
 from .profiled import EXCHANGE, NOTHING, Device, Ran
 from .sizing import AtHand, sized
+from .subject import PEAK, Checked, NotRun, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,8 @@ import pytest
 from outlay.cli.flags import Given
 from outlay.cli.question import read_question
 from outlay.cli.verifying import config_behind
-from outlay.verify.layout import Subject, verify
+from outlay.verify.layout import verify
+from outlay.verify.subject import Subject
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MOST_BYTES = 4e9
