@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+from .calibrate_flags import calibrate_flags
 from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_flags
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
@@ -283,6 +284,13 @@ COMMANDS = (
         "verifying",
         (MODEL,),
         _verifying,
+    ),
+    Command(
+        "calibrate",
+        "This machine measured into a profile for --profile; with MODEL, over the shapes of its operations.",
+        "calibrating",
+        (MODEL,),
+        calibrate_flags,
     ),
     Command(
         "sweep",
