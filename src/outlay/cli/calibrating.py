@@ -70,7 +70,7 @@ def _measured(given: Given, asked: Asked, ranks: int, names: Names, output: str,
     tasks, said = tasks_of(asked, around)
     working = Working(working_path(output), subject_of(asked, around, tasks))
     if given.on("force") and first_rank():
-        _forget(working)
+        _forget_another(working, tasks)
     loaded = _load()
     times = _run(tasks, working, around.ranks)
     if not times:
@@ -96,11 +96,15 @@ def _say(given: Given, found: Calibrated, output: str, beside: str) -> None:
     )
 
 
-def _forget(working: Working) -> None:
+def _forget_another(working: Working, tasks: list[Task]) -> None:
+    """Remove a working file that is of no use to this run."""
     try:
-        working.path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(unwritable(working.path, error)) from None
+        working.done(tasks)
+    except InputError:
+        try:
+            working.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(unwritable(working.path, error)) from None
 
 
 def _load() -> str:
@@ -120,8 +124,7 @@ def _asked(given: Given, output: str, faults: Faults) -> Asked:
         faults.add(Fault("CAL002", "--name is no name of a profile", rule, quoted(name), "--name my-machine"))
     precision = given.text("precision") or "bf16"
     if precision not in BYTES:
-        rule = f"multiplies and attention are measured in one of {', '.join(BYTES)}"
-        faults.add(Fault("CAL002", "--precision is not measured", rule, quoted(precision), "--precision bf16"))
+        faults.add(_unmeasured(precision))
     if given.text("model") is None:
         own = {field.name for record in (Job, Layout) for field in fields(record)} - {"precision"}
         for each in sorted(own & {key for key, value in given.values.items() if value is not None}):
@@ -157,7 +160,15 @@ def _on_what(given: Given, asked: Asked, here: "Machine") -> Asked:
     cluster = _cluster(known) if known else None
     if given.text("model") is None:
         return replace(asked, cluster=cluster)
-    return replace(asked, cluster=cluster, case=_case(given, on, here))
+    case = _case(given, on, here)
+    if case.job.precision not in BYTES:
+        raise InputError(_unmeasured(case.job.precision))
+    return replace(asked, cluster=cluster, case=case, precision=case.job.precision)
+
+
+def _unmeasured(precision: str) -> Fault:
+    rule = f"multiplies and attention are measured in one of {', '.join(BYTES)}"
+    return Fault("CAL002", "--precision is not measured", rule, quoted(precision), "--precision bf16")
 
 
 def _needs(kind: str, here: "Machine") -> bool:

@@ -6,7 +6,7 @@ from ..verify.calibration.calibrated import Calibrated
 from ..verify.calibration.tasks import Measured
 from .record import Record, head, plain
 from .schema import DRAFT, NUMBER, TEXT, WHOLE, Schema, list_of, record_of
-from .text import Style, block, safe, table
+from .text import Style, block, percent, safe, table
 
 UNITS = {"share": "", "seconds": " us", "depth": " values"}
 
@@ -52,8 +52,8 @@ def calibrated_lines(found: Calibrated, output: str, machine: str, style: Style)
     count = len(of.hardware)
     yield from block("MEASURED", safe(f"{count} constants of {of.accelerator} on {len(found.measured)} kernels"), style)
     yield from block("ON", safe(found.where), style)
-    rows = [(each.name, _value(each.name, each.value), _after(each.source)) for each in of.hardware]
-    yield from ["", *table(("constant", "value", "what it is"), rows, style, "lrl"), ""]
+    rows = [(each.name, _value(each.name, each.value), *_rests(found, each.name)) for each in of.hardware]
+    yield from ["", *table(("constant", "value", "measurements", "times within"), rows, style, "lrrr"), ""]
     for said in found.said:
         yield from block("NOTE", safe(said), style)
     wrote = f"{output} and {machine} are written" if found.machine else f"{output} is written"
@@ -72,6 +72,7 @@ def _value(name: str, value: float) -> str:
     return f"{value * 1e6 if measure == 'seconds' else value:.4g}{UNITS[measure]}"
 
 
-def _after(source: str) -> str:
-    """A source without where it was measured, which stands above the table."""
-    return safe(source.partition(": ")[2])
+def _rests(found: Calibrated, name: str) -> tuple[str, str]:
+    """How many measurements a constant rests on, and how far their single times lie from their medians."""
+    count, spread = found.rests[name]
+    return str(count), percent(spread, 2)

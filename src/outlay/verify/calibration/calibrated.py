@@ -49,6 +49,7 @@ class Calibrated:
     profile: Profile
     machine: str  # the text of its file; empty where the accelerator is known by name
     measured: tuple[Measured, ...]
+    rests: Mapping[str, tuple[int, float]]  # of each constant: measurements, and how far single times spread
     said: tuple[str, ...]  # of what is not in it, and of single collectives
     where: str
     date: str
@@ -93,9 +94,12 @@ def calibrated(
     if not values or (own and lacking(values, around.ranks)):
         raise InputError(_too_little([*lacking(values, around.ranks)] if own else [], found.said))
     card = asked.cluster.accelerator.name if asked.cluster else names.machine
-    machine = machine_text(names, around.rank, found.peaks, values, around.ranks, around.local, around.where, date)
     profile = Profile(asked.name, card, ordered(found.constants))
-    return Calibrated(profile, machine if own else "", tuple(measured), (*said, *found.said), of, date)
+    machine = ""
+    if own:
+        sizes = (around.ranks, around.local)
+        machine = machine_text(names, around.rank, found.peaks, values, *sizes, around.where, date)
+    return Calibrated(profile, machine, tuple(measured), found.rests, (*said, *found.said), of, date)
 
 
 def ordered(constants: Sequence[Constant]) -> tuple[Constant, ...]:

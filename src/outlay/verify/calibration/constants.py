@@ -42,6 +42,7 @@ class Finding:
     own: bool = False  # the peaks are the best that was measured, so that nothing is above them
     constants: list[Constant] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    rests: dict[str, tuple[int, float]] = field(default_factory=dict)  # of a constant: rows, and how far times spread
 
     def of(self, kind: str) -> list[Measured]:
         """What was measured of one kind, in the precision of the profile where that matters."""
@@ -71,6 +72,7 @@ class Finding:
             self.said.append(f"{name} is left out: {value:.4g} was measured, and a profile holds {rule}")
             return
         spread = median(one.spread for one in rows)
+        self.rests[name] = len(rows), spread
         text = f"outlay calibrate on {self.where}: {source}; single times within {100 * spread:.0f} % of their median"
         self.constants.append(Constant(name, float(f"{value:.5g}"), "measured", text, self.date, _named(rows)))
 
@@ -150,15 +152,14 @@ def _memory(found: Finding) -> None:
 def wires_of(rows: Sequence[Measured]) -> dict[str, list[Wire]]:
     """A line through the times of each collective and group, inside a machine (link) and between machines (nic)."""
     found: dict[str, list[Wire]] = {level: [] for level in WAYS}
-    groups = dict[tuple[str, int, int], list[Measured]]()
+    groups = dict[tuple[str, int, bool], list[Measured]]()
     for one in rows:
-        _, ranks, stride = one.task.sizes
-        groups.setdefault((one.task.what, ranks, stride), []).append(one)
-    for (what, ranks, stride), those in groups.items():
+        groups.setdefault((one.task.what, one.task.sizes[1], one.task.far), []).append(one)
+    for (what, ranks, far), those in groups.items():
         line = cost_line([(one.task.sizes[0], one.seconds) for one in those])
         if line.slope > 0:
             bandwidth = wire_share(what, ranks) / line.slope
-            found["nic" if stride > 1 else "link"].append(Wire(what, ranks, line.start, bandwidth))
+            found["nic" if far else "link"].append(Wire(what, ranks, line.start, bandwidth))
     return found
 
 
@@ -175,7 +176,7 @@ def _starts(found: Finding, wires: Sequence[Wire], level: str) -> float:
 
 
 def _wire(found: Finding, wires: Sequence[Wire], level: str, start: float) -> None:
-    rows = [one for one in found.of("collectives") if (one.task.sizes[2] > 1) is (level == "nic")]
+    rows = [one for one in found.of("collectives") if one.task.far is (level == "nic")]
     found.said += [_line(wire, level) for wire in wires]
     both = [estimate([1 / wire.bandwidth for wire in wires if wire.what == what]) for what in _moved(wires)]
     if both and getattr(found.peaks, level):

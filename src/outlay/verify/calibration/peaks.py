@@ -32,7 +32,7 @@ def specified(cluster: Cluster, fill: float) -> Peaks:
 def best(found: Sequence[Measured]) -> Peaks:
     """The best that was measured: a multiply in each precision, a copy or a sum, a collective of a large buffer."""
     flops = {kind: _best(one for one in found if _is(one, "matmul", kind)) for kind in BYTES}
-    wires = [(one.task.sizes[2] > 1, bus_bandwidth(one)) for one in found if one.task.kind == "collectives"]
+    wires = [(one.task.far, bus_bandwidth(one)) for one in found if one.task.kind == "collectives"]
     inside, outside = (max((rate for far, rate in wires if far is which), default=0.0) for which in (False, True))
     return Peaks(flops, _best(one for one in found if one.task.kind == "memory"), inside, outside)
 

@@ -30,6 +30,8 @@ class Pace:
 def measure(tasks: Sequence[Task], working: Working, pace: Pace) -> list[Measured]:
     """Measure what the working file does not have; the whole list, on every rank."""
     torch.manual_seed(SEED)
+    if here().type == "cpu":
+        torch.set_num_threads(1)  # a rank is one core, also where torchrun started it
     first = dist.get_rank() == 0
     told: list[dict[str, Measured]] = [working.done(tasks) if first else {}]
     dist.broadcast_object_list(told)

@@ -1,6 +1,7 @@
 """What to measure: a standard set, or the operations of a model on a rank of a layout."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...engines.tables import kernels_of
 from ...layer import inventory, passed_back
@@ -23,7 +24,7 @@ CORES = {  # sequences, heads, heads of keys, width, tokens a sequence
     True: ((2, 32, 8, 128, 2048), (1, 32, 8, 128, 4096), (1, 32, 32, 128, 4096), (1, 32, 8, 128, 8192)),
 }
 TRAFFIC = {False: (64, 256), True: (256, 1024)}  # MiB of a tensor, by whether it is a GPU's
-BUFFERS = {False: (4, 64, 1024, 8192, 32768), True: (64, 1024, 16384, 262144, 1048576)}  # KiB
+BUFFERS = {False: (4, 64, 1024, 4096, 16384), True: (64, 1024, 16384, 262144, 1048576)}  # KiB
 MOST_TRAFFIC = 6  # sizes of a model's memory-bound kernels: those that move most
 
 
@@ -85,11 +86,11 @@ def collective_tasks(gpu: bool, ranks: int, local: int) -> list[Task]:
     """Every collective over sizes, inside a machine over 2, 4, .. and all its ranks, and between machines."""
     inside = [2**power for power in range(1, local.bit_length()) if 2**power <= local]
     inside += [local] if local > 1 and local not in inside else []
-    groups = [(many, 1) for many in inside if local % many == 0]
-    groups += [(ranks // local, local)] if ranks > local else []
+    groups = [(many, 1, False) for many in inside if local % many == 0]
+    groups += [(ranks // local, local, True)] if ranks > local else []
     return [
-        Task("collectives", what, (size * KIB, many, stride), "fp32")
-        for many, stride in groups
+        Task("collectives", what, (size * KIB, many, stride), "fp32", far=far)
+        for many, stride, far in groups
         for what in COLLECTIVES
         for size in BUFFERS[gpu]
     ]
@@ -120,7 +121,7 @@ def model_tasks(case: Case) -> tuple[list[Task], tuple[str, ...]]:
 
 def _of_row(row: Row, block: Block, here: Sizes, case: Case, times: int) -> tuple[list[Task], list[str]]:
     """The tasks of one operation, or why it has none."""
-    precision = case.job.precision if case.job.precision in BYTES else "bf16"
+    precision = case.job.precision
     if isinstance(row, Linear):
         shape = tuple(round(float(here[name])) for name in (row.tokens, row.ins, row.outs))
         if row.copies != "one":
@@ -151,11 +152,7 @@ def distinct(tasks: list[Task]) -> list[Task]:
     weights = dict[str, float]()
     for task in tasks:
         weights[task.key] = weights.get(task.key, 0.0) + task.weight
-    return list({task.key: _weighted(task, weights[task.key]) for task in tasks}.values())
-
-
-def _weighted(task: Task, weight: float) -> Task:
-    return Task(task.kind, task.what, task.sizes, task.precision, task.work, task.blocks, weight)
+    return [replace(task, weight=weights[task.key]) for task in {task.key: task for task in tasks}.values()]
 
 
 def wire_share(what: str, ranks: int) -> float:

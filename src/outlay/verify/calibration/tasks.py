@@ -26,6 +26,7 @@ class Task:
     work: float = 0.0  # FLOPs, or bytes of memory traffic
     blocks: float = 0.0  # blocks of queries, a head each, of an attention core
     weight: float = 1.0  # how often a step of the model has it
+    far: bool = False  # between machines
 
     @property
     def key(self) -> str:

@@ -94,9 +94,7 @@ class Working:
 
     def _foreign(self, got: str) -> Fault:
         rule = "a working file is what an interrupted `outlay calibrate` left"
-        fix = (
-            f"remove it, or --output with another name; --force measures everything anew over {quoted(str(self.path))}"
-        )
+        fix = "--force, which removes it and measures everything anew, or --output with another name"
         return Fault("CAL004", f"{quoted(str(self.path))} is no working file", rule, got, fix)
 
     def _another(self, other: Mapping[str, Any]) -> Fault:
