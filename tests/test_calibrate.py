@@ -36,6 +36,7 @@ from test_json import faults
 SMALL = str(Path(__file__).parent.parent / "docs" / "small-llama.json")
 RATE = {"bf16": 800e9, "fp32": 120e9}  # FLOP/s of large multiplies on the machine that is made up here
 DEPTH, CORE, CORE_BACK, MEMORY, LAUNCH = 90.0, 160e9, 70e9, 12e9, 3e-6
+EAGER = {"rms_norm": 8.0, "rotate": 4.0, "gated_activation": 2.0, "residual": 1.0, "loss": 3.0}
 START, STEP, LINK = 80e-6, 25e-6, 2e9
 AROUND = Around("a machine that is made up", False, 4, 4, Rank("made up", "nobody", 8e9, "one core"))
 NAMES = Names("own", "own-machine.toml", "own.toml")
@@ -49,6 +50,8 @@ def seconds_of(task: Task) -> float:
         return LAUNCH + task.work / (CORE if task.what == FORWARD else CORE_BACK)
     if task.kind == "memory":
         return LAUNCH + task.work / MEMORY
+    if task.kind == "elementwise":
+        return LAUNCH + EAGER[task.what.removesuffix("_back")] * task.work / MEMORY
     if task.kind == "launch":
         return LAUNCH
     buffer, ranks, _ = task.sizes
@@ -167,6 +170,24 @@ def test_every_constant_of_a_made_up_machine_comes_back() -> None:
     assert found["link_latency_seconds"] == pytest.approx(STEP, rel=0.05)
 
 
+def test_the_kernels_of_an_eager_engine_take_what_a_step_of_them_takes_over_their_bytes() -> None:
+    found = made()
+    hidden, width, keys, vocab, layers = 1024, 2816, 512, 8192, 16
+    counted = {  # values of a token that the kernels of PyTorch without a compiler move
+        "rms_norm": (2 + 4) * hidden * (2 * layers + 1),
+        "rotate": (2 + 2) * (hidden + 2 * keys) * layers,
+        "gated_activation": (2.5 + 4) * 2 * width * layers,
+        "residual": (3 + 2) * hidden * 2 * layers,
+        "loss": (6 + 6) * vocab,
+    }
+    expected = sum(EAGER[name] * values for name, values in counted.items()) / sum(counted.values())
+    (held,) = found.profile.kernels
+
+    assert (found.profile.engine, held.name, held.kind) == ("fsdp2-uncompiled", "elementwise", "measured")
+    assert held.value == pytest.approx(expected, rel=0.03)
+    assert all(f"{name} " in held.source and f"{name}_back " in held.source for name in EAGER)
+
+
 def test_a_bill_with_both_files_counts_the_times_that_were_measured(tmp_path: Path) -> None:
     profile, machine = written(made(), tmp_path)
     held, driver = profiled(read_profile(profile), outlay.load_cluster(f"4x{machine}"), engine("fsdp2-uncompiled"))
@@ -264,6 +285,10 @@ def test_a_model_is_measured_over_the_operations_of_a_rank() -> None:
         (1024, 4096, 64128): 1,
     }  # fmt: skip
     assert cores == {(1, 16, 4, 128, 1024)}
+    parts = {task.what: (task.sizes, task.weight) for task in tasks if task.kind == "elementwise"}
+    assert parts["rms_norm"] == ((1024, 4096, 0, 0), 65) and parts["loss_back"] == ((1024, 64128, 0, 0), 1)
+    assert parts["rotate"] == ((1024, 3072, 2560, 128), 32)  # 16 heads, 4 of keys and 4 of values
+    assert parts["gated_activation"] == ((1024, 14336, 0, 0), 32) and parts["residual"] == ((1024, 4096, 0, 0), 64)
 
 
 def test_a_part_that_is_not_measured_is_said() -> None:
@@ -340,7 +365,9 @@ def test_every_command_that_counts_takes_both_files(tmp_path: Path, capsys: pyte
         said = capsys.readouterr()
         assert code == 0, (command, said.err)
     main(["count", *asked])
-    assert "profile own: 9 constants of own" in capsys.readouterr().out
+    assert "profile own: 9 constants of own, 1 constant of fsdp2-uncompiled" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_one_rank_has_nobody_to_send_to_and_every_answer_says_so(

@@ -20,6 +20,7 @@ from outlay.engines.profiled import profiled
 from outlay.engines.tables import engine
 from outlay.errors import InputError
 from outlay.verify.calibration import shapes
+from outlay.verify.calibration.parts import Sizes
 from outlay.verify.calibration.tasks import KINDS
 from outlay.verify.calibration.working import working_path
 
@@ -30,6 +31,7 @@ TINY: dict[str, Any] = {
     "CORES": {False: ((1, 2, 2, 32, 128),)},
     "TRAFFIC": {False: (1,)},
     "BUFFERS": {False: (4, 64, 256)},
+    "PARTS": {False: Sizes(32, 64, 64, 128, 32, 16, 8, 2)},
 }
 LLAMA = {
     "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 128,
@@ -121,6 +123,7 @@ def test_a_run_ends_in_files_that_a_bill_takes_and_single_kinds_in_a_profile_of_
     rows = {(one["what"], tuple(one["sizes"]), one["precision"]) for one in record["measured"]}
 
     assert code == 0 and sorted(each.name for each in profile.hardware) == sorted(FOUND)
+    assert [each.name for each in profile.kernels] == ["elementwise"] and profile.engine == "fsdp2-uncompiled"
     assert {one["kind"] for one in record["measured"]} == set(KINDS)
     assert ("forward", (128, 64, 256), "fp32") in rows  # tokens, hidden, the vocabulary
     assert bill.cluster.ranks == 2 and 0 < bill.step.seconds < 60

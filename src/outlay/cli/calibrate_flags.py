@@ -20,7 +20,7 @@ def calibrate_flags() -> tuple[Flag, ...]:
     return (
         Flag("output", ("--output", "-o"), output),
         Flag("ranks", ("--ranks",), ranks),
-        Flag("only", ("--only",), "some of matmul, attention, memory, launch, collectives; default: all"),
+        Flag("only", ("--only",), "some of matmul, attention, memory, elementwise, launch, collectives; default: all"),
         Flag("name", ("--name",), "what the profile is called; default: as its file"),
         FORCE,
         *(replace(flag, help=ABOUT.get(flag.name, flag.help)) for flag in question),

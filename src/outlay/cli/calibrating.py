@@ -172,7 +172,7 @@ def _unmeasured(precision: str) -> Fault:
 
 
 def _needs(kind: str, here: "Machine") -> bool:
-    return kind != "collectives" or here.ranks > 1
+    return kind != "elementwise" and (kind != "collectives" or here.ranks > 1)
 
 
 def _cluster(on: str) -> Cluster:

@@ -8,7 +8,7 @@ from .record import Record, head, plain
 from .schema import DRAFT, NUMBER, TEXT, WHOLE, Schema, list_of, record_of
 from .text import Style, block, percent, safe, table
 
-UNITS = {"share": "", "seconds": " us", "depth": " values"}
+UNITS = {"seconds": " us", "depth": " values"}
 
 
 def calibrated_record(found: Calibrated, output: str, machine: str) -> Record:
@@ -49,10 +49,12 @@ schema = calibrate_schema
 def calibrated_lines(found: Calibrated, output: str, machine: str, style: Style) -> Iterator[str]:
     """The answer of `outlay calibrate`."""
     of = found.profile
-    count = len(of.hardware)
-    yield from block("MEASURED", safe(f"{count} constants of {of.accelerator} on {len(found.measured)} kernels"), style)
+    constants = (*of.hardware, *of.kernels)
+    yield from block(
+        "MEASURED", safe(f"{len(constants)} constants of {of.accelerator} on {len(found.measured)} kernels"), style
+    )
     yield from block("ON", safe(found.where), style)
-    rows = [(each.name, _value(each.name, each.value), *_rests(found, each.name)) for each in of.hardware]
+    rows = [(each.name, _value(each.name, each.value), *_rests(found, each.name)) for each in constants]
     yield from ["", *table(("constant", "value", "measurements", "times within"), rows, style, "lrrr"), ""]
     for said in found.said:
         yield from block("NOTE", safe(said), style)
@@ -69,7 +71,7 @@ def _ranks(found: Calibrated) -> int:
 
 def _value(name: str, value: float) -> str:
     measure = name.split("_")[-1]
-    return f"{value * 1e6 if measure == 'seconds' else value:.4g}{UNITS[measure]}"
+    return f"{value * 1e6 if measure == 'seconds' else value:.4g}{UNITS.get(measure, '')}"
 
 
 def _rests(found: Calibrated, name: str) -> tuple[str, str]:

@@ -6,18 +6,17 @@ from hashlib import sha256
 from typing import Any
 
 from ...cluster.accelerator import Cluster
-from ...engines.profile import Constant, Profile
+from ...engines.profile import HARDWARE, Constant, Profile
 from ...engines.profile_file import profile_text
 from ...engines.tables import kernel_set
 from ...errors import Fault, InputError
 from ...layout.case import Case
 from .constants import constants_of
 from .machine_file import Names, Rank, lacking, machine_text
+from .parts import ENGINE, KERNELS
 from .peaks import best, specified
 from .shapes import common_tasks, iterated, model_tasks, standard_tasks
 from .tasks import KINDS, Measured, Task
-
-KERNELS = "pytorch_eager"  # whose fused attention is measured
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ def calibrated(
     if not values or (own and lacking(values, around.ranks)):
         raise InputError(_too_little([*lacking(values, around.ranks)] if own else [], found.said))
     card = asked.cluster.accelerator.name if asked.cluster else names.machine
-    profile = Profile(asked.name, card, ordered(found.constants))
+    kernels = tuple(each for each in found.constants if each.name not in HARDWARE)
+    profile = Profile(asked.name, card, ordered(found.constants), ENGINE if kernels else "", kernels)
     machine = ""
     if own:
         sizes = (around.ranks, around.local)
@@ -103,10 +103,9 @@ def calibrated(
 
 
 def ordered(constants: Sequence[Constant]) -> tuple[Constant, ...]:
-    """In the order of a profile's table."""
-    from ...engines.profile import HARDWARE
-
-    return tuple(sorted(constants, key=lambda each: [*HARDWARE].index(each.name)))
+    """Those of the accelerator, in the order of a profile's table."""
+    of_hardware = (each for each in constants if each.name in HARDWARE)
+    return tuple(sorted(of_hardware, key=lambda each: [*HARDWARE].index(each.name)))
 
 
 def _too_little(names: Sequence[str], said: Sequence[str]) -> Fault:

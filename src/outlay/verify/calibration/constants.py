@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from ...engines.profile import HARDWARE, Constant
+from ...engines.profile import HARDWARE, KERNELS, Constant
 from .estimators import Estimate, cost_line, estimate, rate_and_depth, start_and_step
 from .peaks import Peaks
 from .shapes import steps_of, wire_share
@@ -47,7 +47,7 @@ class Finding:
     def of(self, kind: str) -> list[Measured]:
         """What was measured of one kind, in the precision of the profile where that matters."""
         found = (one for one in self.measured if one.task.kind == kind)
-        apart = kind in ("matmul", "attention")
+        apart = kind in ("matmul", "attention", "elementwise")
         return [one for one in found if one.task.weight > 0 and (not apart or one.task.precision == self.precision)]
 
     @property
@@ -67,7 +67,7 @@ class Finding:
 
     def keep(self, name: str, value: float, source: str, rows: Sequence[Measured]) -> None:
         """Keep one constant, if a profile can hold it."""
-        least, most, rule = HARDWARE[name]
+        least, most, rule = HARDWARE[name] if name in HARDWARE else KERNELS[name]
         if not least <= value <= most:
             self.said.append(f"{name} is left out: {value:.4g} was measured, and a profile holds {rule}")
             return
@@ -86,6 +86,7 @@ def constants_of(
     _matmul(found)
     _attention(found)
     _memory(found)
+    _elementwise(found)
     wires = wires_of(found.of("collectives"))
     start = _starts(found, wires["link"] or wires["nic"], "link" if wires["link"] else "nic")
     for level, those in wires.items():
@@ -144,6 +145,21 @@ def _memory(found: Finding) -> None:
         peak = found.peak("memory", rate.value)
         source = f"median of {rate.count} copies and sums into a new tensor, {_quartiles(rate, peak)}"
         found.keep("memory_share", rate.value / peak, f"{source}, of {peak / 1e9:.4g} GB/s", rows)
+
+
+def _elementwise(found: Finding) -> None:
+    """The time of an eager engine's memory-bound kernels, all of a step's together, over that of their bytes."""
+    rows = [one for one in found.of("elementwise") if one.seconds > found.launch]
+    reached = found.peaks.reached * found.peaks.memory
+    held = (each.value * found.peaks.memory for each in found.constants if each.name == "memory_share")
+    rate = next(held, reached)
+    if not rows or not rate:
+        return
+    taken = sum(one.task.weight * (one.seconds - found.launch) for one in rows)
+    counted = sum(one.task.weight * one.task.work / rate for one in rows)
+    each = ", ".join(f"{one.task.what} {(one.seconds - found.launch) * rate / one.task.work:.3g}" for one in rows)
+    source = f"what a step of them takes over their counted bytes at {rate / 1e9:.4g} GB/s: {each}"
+    found.keep("elementwise", taken / counted, source, rows)
 
 
 # ---- collectives

@@ -19,6 +19,7 @@ class Peaks:
     nic: float
     fill: float = 0.0  # blocks of attention with which half of the device is busy
     paths: int = 1  # that a link is the sum of
+    reached: float = 0.0  # share of the memory's rate, where it is not measured here
 
 
 def specified(cluster: Cluster, fill: float) -> Peaks:
@@ -26,7 +27,9 @@ def specified(cluster: Cluster, fill: float) -> Peaks:
     card = cluster.accelerator
     flops = {kind: peak_rate(card, kind) for kind in BYTES}
     links = cluster.inside.bandwidth, cluster.top.bandwidth
-    return Peaks(flops, card.memory_bandwidth, *links, fill * card.multiprocessors, cluster.inside.paths)
+    return Peaks(
+        flops, card.memory_bandwidth, *links, fill * card.multiprocessors, cluster.inside.paths, card.memory_share
+    )
 
 
 def best(found: Sequence[Measured]) -> Peaks:

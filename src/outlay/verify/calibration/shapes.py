@@ -9,6 +9,7 @@ from ...layout.case import Case
 from ...layout.sizes import sizes
 from ...model.model import Block
 from ...model.operations import BLOCK, Attention, Linear, Pointwise, Row, Sizes
+from .parts import KERNELS, PARTS, ROTATE, both_passes, part_of, part_tasks
 from .tasks import BYTES, COLLECTIVES, FORWARD, GATHER, INPUT_GRADIENT, PASSES, REDUCE, SCATTER, Task
 
 KIB, MIB = 2**10, 2**20
@@ -32,6 +33,7 @@ def standard_tasks(precision: str, gpu: bool) -> list[Task]:
     """Multiplies, cores and traffic where no model says which."""
     found = [task for each in scaled(MATRICES, gpu) for task in multiplies(each, precision)]
     found += [task for each in CORES[gpu] for task in core_tasks(each, precision)]
+    found += part_tasks(PARTS[gpu], precision)
     return [*found, *(traffic_task(what, each, precision) for each in sizes_of(gpu) for what in (COPIED, ADDED))]
 
 
@@ -132,8 +134,20 @@ def _of_row(row: Row, block: Block, here: Sizes, case: Case, times: int) -> tupl
     if isinstance(row, Pointwise):
         size = float(here[row.tokens]) * float(here[row.width]) * BYTES[precision]
         often = (row.kernel.moves + row.kernel.moves_back) / 3 * times
-        return ([traffic_task(ADDED, round(size), precision, often)] if size >= 1 and often else []), []
+        added = [traffic_task(ADDED, round(size), precision, often)] if size >= 1 and often else []
+        return [*added, *_of_part(row, block, here, case, times)], []
     return [], []
+
+
+def _of_part(row: Pointwise, block: Block, here: Sizes, case: Case, times: int) -> list[Task]:
+    """A memory-bound part as PyTorch runs it, where that is what the model's engine runs."""
+    name = part_of(row) if case.engine.kernels == KERNELS else ""
+    if not name or (name == ROTATE and block.attention is None):
+        return []
+    tokens, width = (round(float(here[of])) for of in (row.tokens, row.width))
+    head = block.attention.head_dim if block.attention and name == ROTATE else 0
+    rotated = round(float(here["q"] + here["k"])) if head else 0
+    return both_passes(name, (tokens, width, rotated, head), case.job.precision, times) if tokens * width else []
 
 
 def _of_core(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-KINDS = ("matmul", "attention", "memory", "launch", "collectives")
+KINDS = ("matmul", "attention", "memory", "elementwise", "launch", "collectives")
 FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = "forward", "input_gradient", "weight_gradient"
 PASSES = (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
 GATHER, SCATTER, REDUCE, EXCHANGE, SEND = "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send"
@@ -16,7 +16,8 @@ class Task:
     """One thing to time. `sizes` by kind.
 
     matmul: tokens, ins, outs. attention: sequences, heads, heads of keys, width, tokens a sequence. memory: values.
-    launch: kernels in a row. collectives: bytes of the buffer, ranks, stride between them.
+    elementwise: tokens, width, of it what is rotated, width of a head. launch: kernels in a row. collectives: bytes of
+    the buffer, ranks, stride between them.
     """
 
     kind: str
