@@ -286,11 +286,7 @@ COMMANDS = (
         _verifying,
     ),
     Command(
-        "calibrate",
-        "This machine measured into a profile for --profile; with MODEL, over the shapes of its operations.",
-        "calibrating",
-        (MODEL,),
-        calibrate_flags,
+        "calibrate", "This machine measured into a profile, for --profile.", "calibrating", (MODEL,), calibrate_flags
     ),
     Command(
         "sweep",
