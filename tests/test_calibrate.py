@@ -319,6 +319,8 @@ def test_peaks_are_measured_in_both_precisions_and_move_no_share() -> None:
         ("NVIDIA H100 80GB HBM3", "h100-sxm"),
         ("NVIDIA H100 PCIe", "h100-pcie"),
         ("NVIDIA H200", "h200-sxm"),
+        ("NVIDIA H200 MIG 3g.71gb", ""),
+        ("NVIDIA GB200", "gb200"),
         ("NVIDIA A100-SXM4-80GB", "a100-sxm-80"),
         ("NVIDIA A100 80GB PCIe", "a100-pcie-80"),
         ("Tesla V100-SXM2-16GB", "v100-sxm2-16"),

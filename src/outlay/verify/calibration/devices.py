@@ -5,10 +5,10 @@ import re
 # Pattern, and name of the catalogue: the first line that fits. Source: the names in public logs of
 # nvidia-smi and torch.cuda.get_device_name(); what is not here is measured as a machine of its own, or named by --on.
 DEVICES = (
-    (r"GH200 .*144GB", "gh200-144"),
-    (r"GH200", "gh200-96"),
-    (r"GB300", "gb300"),
-    (r"GB200", "gb200"),
+    (r"NVIDIA GH200 .*144GB", "gh200-144"),
+    (r"NVIDIA GH200", "gh200-96"),
+    (r"NVIDIA GB300", "gb300"),
+    (r"NVIDIA GB200", "gb200"),
     (r"B300", "b300"),
     (r"B200", "b200"),
     (r"H200 NVL", "h200-nvl"),
@@ -43,5 +43,7 @@ DEVICES = (
 
 
 def accelerator_of(title: str) -> str:
-    """The catalogue's name of a device; an empty text where it has none."""
+    """The catalogue's name of a device; an empty text where it has none, as of a slice (MIG) of one."""
+    if "MIG" in title:
+        return ""
     return next((name for pattern, name in DEVICES if re.search(pattern, title)), "")
