@@ -29,7 +29,7 @@ from outlay.verify.calibration.devices import DEVICES, accelerator_of
 from outlay.verify.calibration.estimators import cost_line, rate_and_depth, start_and_step, weighted_quantile
 from outlay.verify.calibration.machine_file import Names, Rank
 from outlay.verify.calibration.shapes import collective_tasks, common_tasks, model_tasks, standard_tasks
-from outlay.verify.calibration.tasks import FORWARD, KINDS, SEND, Measured, Task, measured
+from outlay.verify.calibration.tasks import FORWARD, KINDS, SEND, Measured, Run, Task, measured, undisturbed
 from outlay.verify.calibration.working import Working, working_path
 from test_json import faults
 
@@ -148,6 +148,23 @@ def test_times_that_something_disturbed_do_not_move_a_median_and_are_said_as_spr
     assert (quiet.seconds, quiet.spread) == (1, 0)
     assert (some.seconds, some.spread, some.runs) == (1, 0, 11)
     assert loud.spread == 0.5
+
+
+def test_times_in_which_a_rank_lost_its_core_are_left_out_where_enough_are_left() -> None:
+    whole, pushed = [Run(1.0, 1.0)] * 5, [Run(4.0, 0.25)] * 20
+    times, core = undisturbed([*whole, *pushed])
+
+    assert (times, core) == ([1.0] * 5, 25 / 85)
+    assert undisturbed([*whole[:4], *pushed])[0] == [1.0] * 4 + [4.0] * 20
+
+
+def test_a_machine_that_was_not_quiet_is_said_to_be() -> None:
+    tasks = tasks_of(Asked("own", "bf16"), AROUND)[0]
+    busy = [replace(one, core=0.4) for one in timed(tasks)]
+    said = calibrated(Asked("own", "bf16"), AROUND, busy, NAMES, "2026-11-30").said
+
+    assert any(each.startswith("NOT QUIET: a rank had its core for 40 %") for each in said)
+    assert not any("NOT QUIET" in each for each in made().said)
 
 
 # --- constants ------------------------------------------------------------------------------------------------------

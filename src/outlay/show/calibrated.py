@@ -28,13 +28,13 @@ def calibrated_record(found: Calibrated, output: str, machine: str) -> Record:
 def _row(one: Measured) -> Record:
     of = one.task
     named = {"kind": of.kind, "what": of.what, "precision": of.precision, "sizes": list(of.sizes)}
-    return named | {"seconds": one.seconds, "low": one.low, "high": one.high, "runs": one.runs}
+    return named | {"seconds": one.seconds, "low": one.low, "high": one.high, "runs": one.runs, "core": one.core}
 
 
 def calibrate_schema() -> Schema:
     """What --json prints."""
     constant = record_of(dict.fromkeys(("name", "kind", "source", "date", "rows"), TEXT) | {"value": NUMBER})
-    row = dict.fromkeys(("kind", "what", "precision"), TEXT) | dict.fromkeys(("seconds", "low", "high"), NUMBER)
+    row = dict.fromkeys(("kind", "what", "precision"), TEXT) | dict.fromkeys(("seconds", "low", "high", "core"), NUMBER)
     row |= {"sizes": list_of(WHOLE), "runs": WHOLE}
     profile = dict.fromkeys(("name", "accelerator", "engine"), TEXT)
     texts = dict.fromkeys(("schema", "version", "where", "date", "toml", "machine_toml"), TEXT)

@@ -11,6 +11,7 @@ from .peaks import Peaks
 from .shapes import steps_of, wire_share
 from .tasks import FORWARD, GATHER, SCATTER, Measured
 
+QUIET = 0.95  # of the time of its kernels, that a rank of a quiet machine has its core
 MOST_NAMED = 12  # rows that a constant names
 WAYS = {"link": "inside a machine", "nic": "between machines"}
 
@@ -82,6 +83,7 @@ def constants_of(
 ) -> Finding:  # fmt: skip
     """All constants that the times fix."""
     found = Finding(measured, precision, peaks, where, date, own)
+    _quiet(found)
     _launch(found)
     _matmul(found)
     _attention(found)
@@ -92,6 +94,14 @@ def constants_of(
     for level, those in wires.items():
         _wire(found, those, level, start)
     return found
+
+
+def _quiet(found: Finding) -> None:
+    """Say where other work ran on the cores that were measured."""
+    shares = [one.core for one in found.measured if one.task.kind not in ("collectives", "launch")]
+    if shares and (core := median(shares)) < QUIET:
+        away = "times in which a rank lost its core are left out where enough are left, collectives are as they came"
+        found.said.append(f"NOT QUIET: a rank had its core for {100 * core:.0f} % of the time; {away}")
 
 
 def _launch(found: Finding) -> None:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from ..together import here
 from .kernels import kernel_of
-from .tasks import Measured, Task, measured
+from .tasks import Measured, Run, Task, measured, undisturbed
 from .wires import collective_of, group_of
 from .working import Working
 
@@ -42,14 +42,13 @@ def measure(tasks: Sequence[Task], working: Working, pace: Pace) -> list[Measure
     for task in tasks:
         if task.key in done:
             continue
-        found = measured(task, _times(task, groups, pace))
-        done[task.key] = found
+        done[task.key] = _measured(task, groups, pace)
         if first:
-            working.add(found)
+            working.add(done[task.key])
     return [done[task.key] for task in tasks]
 
 
-def _times(task: Task, groups: dict[tuple[int, int], dist.ProcessGroup], pace: Pace) -> list[float]:
+def _measured(task: Task, groups: dict[tuple[int, int], dist.ProcessGroup], pace: Pace) -> Measured:
     """The times of all ranks; of a collective those of its slowest rank, which ends it."""
     device = here()
     together = task.kind == "collectives"
@@ -61,18 +60,21 @@ def _times(task: Task, groups: dict[tuple[int, int], dist.ProcessGroup], pace: P
     else:
         call = kernel_of(task, device)
     own = _sampled(call, device, pace)
-    gathered: list[list[float]] = [[] for _ in range(dist.get_world_size())]
+    gathered: list[list[Run]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(gathered, own)
-    each = [max(times) for times in zip(*gathered, strict=True)] if together else [t for one in gathered for t in one]
-    many_in_one = task.sizes[0] if task.kind == "launch" else 1
-    return [seconds / many_in_one for seconds in each]
+    if together:
+        return measured(task, [max(run.seconds for run in runs) for runs in zip(*gathered, strict=True)])
+    kernels = task.sizes[0] if task.kind == "launch" else 1
+    runs = [run for one in gathered for run in one]
+    times, core = undisturbed(runs) if device.type == "cpu" else ([run.seconds for run in runs], 1.0)
+    return measured(task, [seconds / kernels for seconds in times], core)
 
 
-def _sampled(call: Callable[[], object], device: torch.device, pace: Pace) -> list[float]:
+def _sampled(call: Callable[[], object], device: torch.device, pace: Pace) -> list[Run]:
     """Times of one run. All ranks take as many, begin each together, and so share memory and wires as in a step."""
     for _ in range(WARM):
         call()
-    once = _agreed(_timed(call, 1, device), device)
+    once = _agreed(_timed(call, 1, device).seconds, device)
     batch = max(1, ceil(SHORTEST / once))
     times = min(MOST, max(LEAST, ceil(pace.seconds / (once * batch))))
     found = []
@@ -82,13 +84,14 @@ def _sampled(call: Callable[[], object], device: torch.device, pace: Pace) -> li
     return found
 
 
-def _timed(call: Callable[[], object], batch: int, device: torch.device) -> float:
+def _timed(call: Callable[[], object], batch: int, device: torch.device) -> Run:
     _finish(device)
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     for _ in range(batch):
         call()
     _finish(device)
-    return max(1e-9, (time.perf_counter() - began) / batch)
+    seconds, on_core = time.perf_counter() - began, time.process_time() - worked
+    return Run(max(1e-9, seconds / batch), min(1.0, on_core / max(1e-9, seconds)))
 
 
 def _finish(device: torch.device) -> None:

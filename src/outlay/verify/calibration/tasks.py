@@ -56,6 +56,7 @@ class Measured:
     low: float  # first quartile
     high: float  # third quartile
     runs: int
+    core: float = 1.0  # share of the time in which a rank had its core, where a kernel runs on one
 
     @property
     def spread(self) -> float:
@@ -63,7 +64,29 @@ class Measured:
         return (self.high - self.low) / 2 / self.seconds if self.seconds else 0.0
 
 
-def measured(task: Task, samples: list[float]) -> Measured:
+@dataclass(frozen=True)
+class Run:
+    """One time of a kernel, and the share of it in which its process ran."""
+
+    seconds: float
+    core: float
+
+
+WHOLE = 0.9  # of a time, from which on a rank is said to have had its core
+FEW = 5  # undisturbed times of all ranks, with which the others are left out
+
+
+def undisturbed(runs: list[Run]) -> tuple[list[float], float]:
+    """The times in which a rank had its core, all where these are few; and the share in which the ranks had theirs.
+
+    A core that the system gave to others for a while says nothing of how fast it is.
+    """
+    whole = [run.seconds for run in runs if run.core >= WHOLE]
+    share = sum(run.seconds * run.core for run in runs) / sum(run.seconds for run in runs)
+    return whole if len(whole) >= FEW else [run.seconds for run in runs], share
+
+
+def measured(task: Task, samples: list[float], core: float = 1.0) -> Measured:
     """What the times of one task come to."""
     low, _, high = quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
-    return Measured(task, median(samples), low, high, len(samples))
+    return Measured(task, median(samples), low, high, len(samples), core)

@@ -13,7 +13,7 @@ from ...errors import Fault, InputError, quoted
 from .tasks import Measured, Task
 
 FORMAT = "outlay.calibration.1"
-FIGURES = ("seconds", "low", "high", "runs")
+FIGURES = ("seconds", "low", "high", "runs", "core")
 LARGEST = 2**24  # bytes
 
 
