@@ -29,7 +29,7 @@ from outlay.verify.calibration.devices import DEVICES, accelerator_of
 from outlay.verify.calibration.estimators import cost_line, rate_and_depth, start_and_step, weighted_quantile
 from outlay.verify.calibration.machine_file import Names, Rank
 from outlay.verify.calibration.shapes import collective_tasks, common_tasks, model_tasks, standard_tasks
-from outlay.verify.calibration.tasks import FORWARD, KINDS, SEND, Measured, Run, Task, measured, undisturbed
+from outlay.verify.calibration.tasks import FORWARD, KINDS, SEND, Measured, Run, Task, measured, on_core
 from outlay.verify.calibration.working import Working, working_path
 from test_json import faults
 
@@ -150,12 +150,11 @@ def test_times_that_something_disturbed_do_not_move_a_median_and_are_said_as_spr
     assert loud.spread == 0.5
 
 
-def test_times_in_which_a_rank_lost_its_core_are_left_out_where_enough_are_left() -> None:
-    whole, pushed = [Run(1.0, 1.0)] * 5, [Run(4.0, 0.25)] * 20
-    times, core = undisturbed([*whole, *pushed])
+def test_on_a_cpu_a_kernel_takes_the_time_that_its_rank_has_a_core() -> None:
+    runs = [Run(1.0, 1.0), Run(4.0, 0.25), Run(2.0, 0.5)]
 
-    assert (times, core) == ([1.0] * 5, 25 / 85)
-    assert undisturbed([*whole[:4], *pushed])[0] == [1.0] * 4 + [4.0] * 20
+    assert on_core(runs, cpu=True) == ([1.0, 1.0, 1.0], 3 / 7)
+    assert on_core(runs, cpu=False) == ([1.0, 4.0, 2.0], 1.0)
 
 
 def test_a_machine_that_was_not_quiet_is_said_to_be() -> None:

@@ -100,7 +100,7 @@ def _quiet(found: Finding) -> None:
     """Say where other work ran on the cores that were measured."""
     shares = [one.core for one in found.measured if one.task.kind not in ("collectives", "launch")]
     if shares and (core := median(shares)) < QUIET:
-        away = "times in which a rank lost its core are left out where enough are left, collectives are as they came"
+        away = "kernels are timed on their core, but caches are shared, and collectives wait for whoever comes last"
         found.said.append(f"NOT QUIET: a rank had its core for {100 * core:.0f} % of the time; {away}")
 
 

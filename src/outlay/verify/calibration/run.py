@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from ..together import here
 from .kernels import kernel_of
-from .tasks import Measured, Run, Task, measured, undisturbed
+from .tasks import Measured, Run, Task, measured, on_core
 from .wires import collective_of, group_of
 from .working import Working
 
@@ -65,8 +65,7 @@ def _measured(task: Task, groups: dict[tuple[int, int], dist.ProcessGroup], pace
     if together:
         return measured(task, [max(run.seconds for run in runs) for runs in zip(*gathered, strict=True)])
     kernels = task.sizes[0] if task.kind == "launch" else 1
-    runs = [run for one in gathered for run in one]
-    times, core = undisturbed(runs) if device.type == "cpu" else ([run.seconds for run in runs], 1.0)
+    times, core = on_core([run for one in gathered for run in one], device.type == "cpu")
     return measured(task, [seconds / kernels for seconds in times], core)
 
 
@@ -90,8 +89,8 @@ def _timed(call: Callable[[], object], batch: int, device: torch.device) -> Run:
     for _ in range(batch):
         call()
     _finish(device)
-    seconds, on_core = time.perf_counter() - began, time.process_time() - worked
-    return Run(max(1e-9, seconds / batch), min(1.0, on_core / max(1e-9, seconds)))
+    seconds, ran = time.perf_counter() - began, time.process_time() - worked
+    return Run(max(1e-9, seconds / batch), min(1.0, ran / max(1e-9, seconds)))
 
 
 def _finish(device: torch.device) -> None:

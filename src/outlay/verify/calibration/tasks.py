@@ -72,18 +72,16 @@ class Run:
     core: float
 
 
-WHOLE = 0.9  # of a time, from which on a rank is said to have had its core
-FEW = 5  # undisturbed times of all ranks, with which the others are left out
+def on_core(runs: list[Run], cpu: bool) -> tuple[list[float], float]:
+    """Times of a kernel, and the share of them in which its rank ran.
 
-
-def undisturbed(runs: list[Run]) -> tuple[list[float], float]:
-    """The times in which a rank had its core, all where these are few; and the share in which the ranks had theirs.
-
-    A core that the system gave to others for a while says nothing of how fast it is.
+    On a CPU a kernel takes the time that its process has a core: what the system gives to others meanwhile is not the
+    kernel's. On a quiet machine both are the same. On a GPU the host waits, and the time is the clock's.
     """
-    whole = [run.seconds for run in runs if run.core >= WHOLE]
+    if not cpu:
+        return [run.seconds for run in runs], 1.0
     share = sum(run.seconds * run.core for run in runs) / sum(run.seconds for run in runs)
-    return whole if len(whole) >= FEW else [run.seconds for run in runs], share
+    return [max(1e-9, run.seconds * run.core) for run in runs], share
 
 
 def measured(task: Task, samples: list[float], core: float = 1.0) -> Measured:
