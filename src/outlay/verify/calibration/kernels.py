@@ -76,7 +76,8 @@ def _part(task: Task, device: torch.device) -> Call:
     if name == RESIDUAL:
         left, right = (each.detach() for each in inputs)
         return lambda: left + right
-    tables, targets = angles(inputs[0]), torch.randint(wide, (1, tokens), device=device)
+    tables = [each.to(device) for each in angles(inputs[0])] if name == ROTATE else []
+    targets = torch.randint(wide, (1, tokens), device=device)
     parts: dict[str, Call] = {
         NORM: lambda: norm(inputs[0]),
         ROTATE: lambda: rotated(inputs[0], *tables),
@@ -103,7 +104,7 @@ def _launch(task: Task, device: torch.device) -> Call:
         return all_of_them
     all_of_them()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # NCCL's own threads go on meanwhile
         all_of_them()
     replay: Call = graph.replay
     return replay
