@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -220,6 +221,16 @@ def test_a_bill_with_both_files_counts_the_times_that_were_measured(tmp_path: Pa
         assert counted(16 * 2**20, inside) == pytest.approx(seconds_of(by_name[what]), rel=0.03)
 
 
+@pytest.mark.parametrize("what", ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"])
+def test_each_collective_is_said_with_the_bandwidth_of_its_wire(what: str) -> None:
+    (said,) = (each for each in made().said if each.startswith(f"{what} over 4 ranks"))
+    start, bandwidth = re.findall(r"([\d.]+) (?:us|GB/s)", said)
+    steps = {"all-reduce": 6, "all-gather": 3, "reduce-scatter": 3}.get(what, 1)
+
+    assert float(bandwidth) * 1e9 == pytest.approx(LINK, rel=0.03)
+    assert float(start) * 1e-6 == pytest.approx(START + steps * STEP, rel=0.05)
+
+
 def test_both_precisions_have_their_own_peak() -> None:
     card = tomllib.loads(made().machine)["accelerator"]
     half, full = (float(card[key].split()[0]) * 1e12 for key in ("bf16_flops", "fp32_flops"))
@@ -401,9 +412,10 @@ def test_one_rank_has_nobody_to_send_to_and_every_answer_says_so(
 
 def test_the_answer_names_each_constant_and_both_files() -> None:
     found = made()
-    text = " ".join(calibrated_lines(found, "own.toml", "own-machine.toml", Style()))
+    text = " ".join(calibrated_lines(found, "own.toml", "own-machine.toml", "4xown-machine.toml", Style()))
 
-    assert "own.toml and own-machine.toml are written" in text
+    assert "own.toml and own-machine.toml are written" in text and "--on 4xown-machine.toml" in text
+    assert "10 constants of own" in text
     assert all(each.name in text for each in found.profile.hardware)
 
 

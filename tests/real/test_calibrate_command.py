@@ -131,8 +131,11 @@ def test_a_run_ends_in_files_that_a_bill_takes_and_single_kinds_in_a_profile_of_
 
     with pytest.raises(InputError) as failed:
         calibrate(asked(part, only="launch"))
+    with pytest.raises(InputError) as another:
+        calibrate(asked(part, only="launch", on="8xh100-sxm"))
     calibrate(asked(part, only="launch", on=machine))
 
+    assert another.value.faults[0].what == "--on names another device"
     assert failed.value.faults[0].code == "CAL002" and "matmul, attention, memory" in failed.value.faults[0].got
     assert (read_profile(str(part)).accelerator, len(read_profile(str(part)).hardware)) == ("own", 1)
     assert not (tmp_path / "part-machine.toml").exists()

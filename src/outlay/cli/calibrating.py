@@ -82,17 +82,18 @@ def _measured(given: Given, asked: Asked, ranks: int, names: Names, output: str,
         write(beside, found.machine.encode(), given.on("force"))
     write(output, found.text.encode(), given.on("force"))
     working.path.unlink(missing_ok=True)
-    _say(given, found, output, beside)
+    on = given.text("on") or f"{here.ranks}x{here.accelerator or beside}"
+    _say(given, found, output, beside, on)
     return 0
 
 
-def _say(given: Given, found: Calibrated, output: str, beside: str) -> None:
+def _say(given: Given, found: Calibrated, output: str, beside: str, on: str) -> None:
     from ..show.calibrated import calibrated_lines, calibrated_record
 
     tell(
         given,
         lambda: calibrated_record(found, output, beside),
-        lambda style: calibrated_lines(found, output, beside, style),
+        lambda style: calibrated_lines(found, output, beside, on, style),
     )
 
 
@@ -157,7 +158,7 @@ def _on_what(given: Given, asked: Asked, here: "Machine") -> Asked:
         rule = "the catalogue does not have this machine, and a description of it needs every kind of measurement"
         fix = "without --only; or --on FILE-machine.toml of an earlier run, whose rates the shares are then of"
         raise InputError(Fault("CAL002", "--only leaves out what is needed", rule, ", ".join(left), fix))
-    cluster = _cluster(known) if known else None
+    cluster = _cluster(known, here) if known else None
     if given.text("model") is None:
         return replace(asked, cluster=cluster)
     case = _case(given, on, here)
@@ -175,12 +176,21 @@ def _needs(kind: str, here: "Machine") -> bool:
     return kind != "elementwise" and (kind != "collectives" or here.ranks > 1)
 
 
-def _cluster(on: str) -> Cluster:
+def _cluster(on: str, here: "Machine") -> Cluster:
+    """The cluster whose accelerator is measured. Raises InputError where it is another device than this one."""
+    from ..cluster.catalogue import accelerator_names
     from .question import read_clusters
 
     faults = Faults()
     found = read_clusters(on, None, faults)
     faults.stop()
+    card = found[-1].accelerator
+    known = here.accelerator and card.name in accelerator_names()
+    if card.name != here.accelerator if known else not here.gpu and card.vendor != here.rank.vendor:
+        rule = "the shares are of the accelerator that --on names, and this one is measured"
+        own = f"--on 8x{here.accelerator}" if here.accelerator else "--on FILE-machine.toml of this machine"
+        got = f"{card.title}, here {here.title}"
+        raise InputError(Fault("CAL002", "--on names another device", rule, got, f"without --on, or {own}"))
     return found[-1]
 
 

@@ -6,7 +6,7 @@ from ..verify.calibration.calibrated import Calibrated
 from ..verify.calibration.tasks import Measured
 from .record import Record, head, plain
 from .schema import DRAFT, NUMBER, TEXT, WHOLE, Schema, list_of, record_of
-from .text import Style, block, percent, safe, table
+from .text import Style, block, counted, percent, safe, table
 
 UNITS = {"seconds": " us", "depth": " values"}
 
@@ -46,13 +46,12 @@ def calibrate_schema() -> Schema:
 schema = calibrate_schema
 
 
-def calibrated_lines(found: Calibrated, output: str, machine: str, style: Style) -> Iterator[str]:
-    """The answer of `outlay calibrate`."""
+def calibrated_lines(found: Calibrated, output: str, machine: str, on: str, style: Style) -> Iterator[str]:
+    """The answer of `outlay calibrate`. `on`: what --on takes to count with it."""
     of = found.profile
     constants = (*of.hardware, *of.kernels)
-    yield from block(
-        "MEASURED", safe(f"{len(constants)} constants of {of.accelerator} on {len(found.measured)} kernels"), style
-    )
+    answer = f"{counted(len(constants), 'constant')} of {of.accelerator} on {counted(len(found.measured), 'kernel')}"
+    yield from block("MEASURED", safe(answer), style)
     yield from block("ON", safe(found.where), style)
     rows = [(each.name, _value(each.name, each.value), *_rests(found, each.name)) for each in constants]
     yield from ["", *table(("constant", "value", "measurements", "times within"), rows, style, "lrrr"), ""]
@@ -60,13 +59,7 @@ def calibrated_lines(found: Calibrated, output: str, machine: str, style: Style)
         yield from block("NOTE", safe(said), style)
     wrote = f"{output} and {machine} are written" if found.machine else f"{output} is written"
     yield from block("PROFILE", safe(wrote), style)
-    on = f"{_ranks(found)}x{machine}" if found.machine else f"..x{of.accelerator}"
     yield from block("MORE", safe(f"outlay count MODEL --on {on} --profile {output}"), style)
-
-
-def _ranks(found: Calibrated) -> int:
-    wires = [one.task.sizes[1] * one.task.sizes[2] for one in found.measured if one.task.kind == "collectives"]
-    return max(wires, default=1)
 
 
 def _value(name: str, value: float) -> str:
