@@ -1,7 +1,7 @@
 # The words of this repository. A fresh clone needs Python 3.11, make and a package index, nothing else.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check docs test test-real test-long bench clean
+.PHONY: help demo check docs test test-real test-long bench bench-gpu clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP = -m pip -qq --disable-pip-version-check --no-input
@@ -40,6 +40,9 @@ test-long: .venv/.dev .venv-real/.package  ## by hand: minutes to hours
 
 bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--record records
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-gpu: .venv-real/.package  ## one GPU: its profile and real steps beside their bills, ten minutes; ARGS=--dry-run on a CPU
+	OUTLAY="$(CURDIR)/$(REAL)/python -m outlay" sh benchmarks/on_one_gpu.sh $(ARGS)
 
 clean:  ## remove what the other words made
 	rm -rf .venv .venv-real .venv-frameworks build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from .calibrate_flags import calibrate_flags
 from .command_flags import (
     bubble_flags,
     count_flags,
@@ -175,6 +176,9 @@ COMMANDS = (
         "verifying",
         (MODEL,),
         verify_flags,
+    ),
+    Command(
+        "calibrate", "This machine measured into a profile, for --profile.", "calibrating", (MODEL,), calibrate_flags
     ),
     Command(
         "sweep",

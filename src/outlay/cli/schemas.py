@@ -9,7 +9,7 @@ from .streams import say
 INPUTS = ("job", "layout")
 OUTPUTS = (
     "bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep", "export", "check",
-    "verify",
+    "verify", "calibrate",
     "watch", "drill",
 )  # fmt: skip
 

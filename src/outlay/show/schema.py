@@ -247,4 +247,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "watch": _apart("watch_record"),
     "verify": _apart("verified"),
     "drill": _apart("drill"),
+    "calibrate": _apart("calibrated"),
 }
