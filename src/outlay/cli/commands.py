@@ -9,6 +9,7 @@ from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_fl
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
 from .plan_flags import plan_flags
+from .serve_flags import serve_flags
 from .sweep.flags import sweep_flags
 from .watch_flags import LOG, watch_flags
 
@@ -55,10 +56,15 @@ class Command:
         flags = (flag for flag in self.flags() if any(name in given for name in flag.forms))
         return callable_of(self.help, self.positionals, flags)
 
-    def run(self, given: Given) -> int:
-        """Answer: the command's function, loaded now."""
+    def answer(self, given: Given) -> Any:
+        """What the command's function, loaded now, answers: an exit code, or what is still to be printed."""
         loaded: Any = import_module(f"{__package__}.{self.module}")
-        code: int = getattr(loaded, self.name)(given)
+        return getattr(loaded, self.name)(given)
+
+    def run(self, given: Given) -> int:
+        """Answer, and print it; the exit code."""
+        answer = self.answer(given)
+        code: int = answer if isinstance(answer, int) else answer.print(given)
         return code
 
 
@@ -291,4 +297,5 @@ COMMANDS = (
         (Positional("study", "a TOML file; with --show, also the folder of a sweep"),),
         sweep_flags,
     ),
+    Command("serve", "The page in a browser, and the same questions over HTTP.", "serving", (), serve_flags),
 )

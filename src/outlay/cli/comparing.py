@@ -8,12 +8,12 @@ from ..show.answer import says_yes
 from ..show.compare import compare_lines, compare_record
 from ..show.restore import Asked
 from .flags import Given
-from .output import tell
+from .output import Told
 from .question import read_bill, read_question
 from .values import Faults, assignments
 
 
-def compare(given: Given) -> int:
+def compare(given: Given) -> Told:
     """Both bills counted again, and their difference item by item."""
     texts = [given.text("a"), given.text("b")]
     if None in texts:
@@ -26,9 +26,13 @@ def compare(given: Given) -> int:
     common = next((asked for asked in files if asked), None)
     made = [faults.attempt(_bill, given, str(text), asked, common) for text, asked in zip(texts, files, strict=True)]
     faults.stop()
-    a, b = made
-    tell(given, lambda: compare_record(a, b), lambda style: compare_lines(a, b, style))
-    return 0 if says_yes(a) or says_yes(b) else 1
+    return compared(*made)
+
+
+def compared(a: Bill, b: Bill) -> Told:
+    """The difference of two bills."""
+    yes = says_yes(a) or says_yes(b)
+    return Told(lambda: compare_record(a, b), lambda style: compare_lines(a, b, style), yes)
 
 
 def is_file(text: str) -> bool:

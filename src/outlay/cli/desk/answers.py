@@ -1,0 +1,229 @@
+"""What each question of the desk is answered with: the same records that the commands print with --json."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Fault, InputError, quoted
+from ..flags import Given
+from .words import command_of, given_of
+
+if TYPE_CHECKING:
+    from ...search.plan import Progress
+    from ..drawing import Drawn
+
+Record = dict[str, Any]
+Question = Mapping[str, Any]  # words, and maybe config, file, other
+MOST_OPERATIONS = 200_000
+
+
+def answer(command: str, question: Question, progress: "Progress | None" = None) -> Record:
+    """The record of one question. Raises InputError."""
+    if command == "plan":
+        return _plan(question, progress)
+    own = OWN.get(command)
+    return own(question) if own else _told(command, _given(command, question))
+
+
+def _given(command: str, question: Question) -> Given:
+    return given_of(command, question.get("words") or {}, question.get("config"))
+
+
+def _told(command: str, given: Given) -> Record:
+    record: Record = command_of(command).answer(given).record()
+    return record
+
+
+def _plan(question: Question, progress: "Progress | None") -> Record:
+    from ..planning import searched
+    from ..searching import read_search
+
+    given = _given("plan", question)
+    return searched(read_search(given), progress, given.on("simulate")).record()
+
+
+def _first(question: Question) -> Record:
+    """What the first paint of a bill shows: its record, and its answer in words."""
+    from ...search.advice import advise
+    from ...show.record import record
+    from ...show.report.said import answer_pairs, subject_pairs
+    from ..question import read_question
+
+    bill = read_question(_given("count", question)).bill()
+    found = advise(bill)
+    layout = bill.layout
+    named = {"mbs": layout.micro_batch} | {name: getattr(layout, name) for name in ("tp", "pp", "cp", "vpp", "ep")}
+    return {
+        "record": record(bill, found),
+        "answer": answer_pairs(bill, found),
+        "subject": subject_pairs(bill),
+        "defaults": named | {"seq": bill.job.sequence_length, "batch": bill.job.global_batch},
+    }
+
+
+def _known(_: Question) -> Record:
+    """What a form suggests: models, hardware, and the choices of some fields."""
+    from typing import get_args
+
+    from ...cluster.catalogue import accelerator_names, node_names
+    from ...engines.tables import engine_names
+    from ...job import Job
+    from ...layout.axes import Layout
+    from ...model.catalogue import names
+    from ..flags import hints
+
+    kinds = {"schedule": Layout, "recompute": Layout, "precision": Job, "optimizer": Job}
+    choices = {name: list(get_args(hints(cls)[name])) for name, cls in kinds.items()}
+    cards = [[f"64x{name}", name] for name in accelerator_names()]
+    return {
+        "models": [[name, name] for name in names()],
+        "hardware": [*cards, *([f"8x{name}", f"8 nodes {name}"] for name in node_names())],
+        "choices": choices | {"zero": ["0", "1", "2", "3"], "engine": list(engine_names())},
+    }
+
+
+def _advice(question: Question) -> Record:
+    given = _given("count", question)
+    record = _told("count", replace(given, values=given.values | {"advise": True}))
+    return {"advice": record.get("advice", [])}
+
+
+def _legal(question: Question) -> Record:
+    from ..question import read_question
+    from .legal import legal_values
+
+    return legal_values(read_question(_given("count", question)))
+
+
+def _ranks(question: Question) -> Record:
+    """The parts of every stage's peak, as the bill has those of the worst rank."""
+    from ...bill import case_of, countable, load
+    from ...holding import memory_items
+    from ...show.record import items
+    from ..question import read_question
+
+    bill = read_question(_given("count", question)).bill()
+    loaded = load(countable(case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]))
+    parts = (items(memory_items(stage, loaded.case), "bytes") for stage in loaded.every)
+    return {"ranks": [{"stage": place, "items": each} for place, each in enumerate(parts)]}
+
+
+def _compare(question: Question) -> Record:
+    from ..comparing import compared
+    from ..values import Faults
+
+    faults = Faults()
+    sides = [faults.attempt(_side, side) for side in (question, question.get("other") or {})]
+    faults.stop()
+    return compared(*sides).record()
+
+
+def _side(question: Question) -> Any:
+    from ..question import read_question
+
+    given = _given("count", question)
+    if question.get("file") is None:
+        return read_question(given).bill()
+    from ...formats.known import read
+    from ..exporting import asked_of
+
+    return asked_of(given, read(_content(question["file"]))).bill()
+
+
+def _content(file: Mapping[str, Any]) -> bytes:
+    return str(file.get("text") or "").encode("utf-8", "surrogatepass")
+
+
+def _check(question: Question) -> Record:
+    from ...show.check.record import check_record
+    from ..check.files import held_of
+    from ..checking import answer_of
+
+    if question.get("config") is not None:
+        rule = "check takes the model of its files, or a name of the catalogue"
+        raise InputError(Fault("WEB002", "check takes no config", rule, "a config", "leave it out, and name the model"))
+    files = [*(question.get("files") or []), *([question["file"]] if question.get("file") else [])]
+    if not files:
+        rule = "the body holds the files of a run: the name and the text of each"
+        raise InputError(Fault("CLI004", "no file is given", rule, "nothing", '"file": {"name": "train.sh", ..}'))
+    words = dict(question.get("words") or {})
+    model = words.pop("model", None)
+    given = given_of("check", words)
+    named = given_of("count", {} if model is None else {"model": model}).text("model")
+    held = held_of([(str(one.get("name") or "file")[:100], _content(one)) for one in files])
+    asked = Given({**given.values, "files": None, "file": held[0].path, "model": named})
+    return check_record(answer_of(asked, held, {}))
+
+
+def _draw(question: Question) -> Record:
+    from ...bill import Bill
+    from ...show.diagram.record import diagram_record
+    from ...show.diagram.svg import svg
+    from ..drawing import drawn, pipeline, refused
+
+    given = _given("draw", question)
+    asked = pipeline(given)
+    if isinstance(asked, Bill):
+        return {"svg": None, "record": refused(asked).record(), "operations": None}
+    done = drawn(asked, given.on("whole"))
+    record = diagram_record(done.chart, asked.plan.name)
+    return {"svg": svg(done.chart), "record": record, "operations": _operations(done)}
+
+
+def _operations(of: "Drawn") -> Record | None:
+    """The passes of each rank, in order; none where they are too many. A pair is two of them, at the same time."""
+    chart = of.chart
+    if sum(len(lane.start) * len(lane.ranks) for lane in chart.lanes) > MOST_OPERATIONS:
+        return None
+    rows: dict[int, list[list[Any]]] = {}
+    gaps: dict[int, list[list[Any]]] = {}
+    for lane in chart.lanes:
+        waits = zip(lane.gap_cause.tolist(), lane.gap_start.tolist(), lane.gap_end.tolist(), strict=True)
+        idle = [list(each) for each in waits]
+        gaps |= {rank: idle for rank in lane.ranks}
+        row = []
+        for kind, stage, first, other, start, end in zip(
+            lane.kind.tolist(), lane.stage.tolist(), lane.micro_batch.tolist(), lane.other.tolist(),
+            lane.start.tolist(), lane.end.tolist(), strict=True,
+        ):  # fmt: skip
+            if kind == "P":
+                row += [["F", stage, first, start, end], ["B", stage, other, start, end]]
+            else:
+                row.append([kind, stage, first, start, end])
+        rows |= dict.fromkeys(lane.ranks, row)
+    return {
+        "ranks": len(rows),
+        "makespan_s": float(chart.makespan),
+        "unit": chart.unit,
+        "missing": list(chart.missing) if chart.missing else None,
+        "copies": chart.copies,
+        "rows": [rows[rank] for rank in sorted(rows)],
+        "gaps": [gaps[rank] for rank in sorted(gaps)],
+    }
+
+
+def _models(_: Question) -> Record:
+    return _told("models", Given({"text": ""}))
+
+
+def _hardware(_: Question) -> Record:
+    return _told("hardware", Given({"text": ""}))
+
+
+OWN: Mapping[str, Callable[[Question], Record]] = {
+    "first": _first,
+    "known": _known,
+    "advice": _advice,
+    "legal": _legal,
+    "ranks": _ranks,
+    "compare": _compare,
+    "check": _check,
+    "draw": _draw,
+    "models": _models,
+    "hardware": _hardware,
+}
+
+
+def unknown(command: str) -> InputError:
+    """A question of no command."""
+    return InputError(Fault("WEB001", "there is no such question", "those of /docs", quoted(command), "/api/count"))

@@ -1,0 +1,82 @@
+"""The questions over HTTP: each is answered by a worker, a search as events while it goes on."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from ..errors import Fault
+from .body import Question
+from .desks import BusyError, Desks, FailedError
+from .guard import errors
+from .schemas import ABOUT, answers
+
+router = APIRouter()
+EVENTS = "text/event-stream"
+BUSY = Fault(
+    "WEB004",
+    "the server is busy",
+    "so many questions are answered at a time",
+    "more than that",
+    "ask again in a second",
+)
+STATUS = {"answer": 200, "errors": 422}
+
+
+def _desks(request: Request) -> Desks:
+    desks: Desks = request.app.state.desks
+    return desks
+
+
+async def _ask(request: Request, asked: dict[str, Any]) -> Response:
+    said = await _desks(request).ask(asked)
+    return Response(said.content, STATUS[said.kind], media_type="application/json")
+
+
+def _post(command: str) -> Callable[..., Any]:
+    async def ask(request: Request, question: Question) -> Response:
+        return await _ask(request, question.asked(command))
+
+    ask.__doc__ = ABOUT[command]
+    return ask
+
+
+for name in ABOUT:
+    if name != "plan":
+        router.add_api_route(
+            f"/api/{name}", _post(name), methods=["POST"], name=name, responses=answers(name), response_class=Response
+        )
+
+
+@router.post("/api/plan", name="plan", description=ABOUT["plan"], responses=answers("plan"), response_class=Response)
+async def plan(request: Request, question: Question) -> Response:
+    asked = question.asked("plan")
+    if EVENTS not in request.headers.get("accept", ""):
+        return await _ask(request, asked)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(_events(_desks(request), asked), media_type=EVENTS, headers=headers)
+
+
+async def _events(desks: Desks, asked: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Progress, and then the answer or what is wrong. A connection that closes ends this, and with it the worker."""
+    try:
+        async with desks.asking(asked) as words:
+            async for said in words:
+                yield b"event: %s\ndata: %s\n\n" % (said.kind.encode(), said.content)
+    except (FailedError, BusyError) as error:
+        fault = error.fault if isinstance(error, FailedError) else BUSY
+        yield b"event: errors\ndata: %s\n\n" % json.dumps(errors(fault)).encode()
+
+
+@router.get("/api/models", responses=answers("models"), response_class=Response)
+async def models(request: Request) -> Response:
+    """The models of the catalogue."""
+    return await _ask(request, {"command": "models"})
+
+
+@router.get("/api/hardware", responses=answers("hardware"), response_class=Response)
+async def hardware(request: Request) -> Response:
+    """The accelerators and node types of the catalogue."""
+    return await _ask(request, {"command": "hardware"})
