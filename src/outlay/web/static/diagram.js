@@ -28,13 +28,14 @@ export class Diagram {
     this.keys = controls(this);
   }
 
-  /** Show an answer of `draw`. @param {{operations: any, record: any}} answer */
-  show({ operations, record }) {
+  /** Show an answer of `draw`; on an axis as long as `longest`, where it stands beside another.
+   * @param {{operations: any, record: any}} answer @param {number} [longest] */
+  show({ operations, record }, longest) {
     this.record = record;
     this.ticks = record.unit && record.unit !== "s" ? record.unit : "";
     this.makespan = operations.makespan_s ?? record.makespan;
     this.tracks = tracksOf({ ...operations, makespan_s: this.makespan }, record);
-    this.view = new View(this.makespan, record.folded);
+    this.view = new View(longest ?? this.makespan, longest ? null : record.folded);
     this.copies = Math.max(1, Math.round((record.accelerators ?? operations.rows.length) / operations.rows.length));
     this.heaviest = this.tracks.reduce((best, track, index) => (track.peak > this.tracks[best].peak ? index : best), 0);
     this.held = inFlight(this.tracks[this.heaviest]);

@@ -4,7 +4,6 @@
 
 /** Words that stand beside a question and are no flag. */
 const POSITIONAL = new Set(["model", "quantity", "framework"]);
-const VERSION = "1";
 const SWITCHES = new Set(["true", ""]);
 
 /** The words of an address. @param {string} search @returns {Words} */
@@ -12,7 +11,7 @@ export function read(search) {
   /** @type {Words} */
   const words = {};
   for (const [name, value] of new URLSearchParams(search)) {
-    if (name === "v" || (value === "" && !isSwitch(name))) continue;
+    if (value === "" && !isSwitch(name)) continue;
     words[name] = SWITCHES.has(value) ? true : value;
   }
   return words;
@@ -24,7 +23,7 @@ const isSwitch = (name) => name.startsWith("no-") || name.startsWith("overlap-")
 export function query(words) {
   const pairs = Object.entries(words).map(([name, value]) => [name, value === true ? "true" : value]);
   const text = pairs.map(([name, value]) => `${encodeURIComponent(name)}=${loose(value)}`).join("&");
-  return text ? `?v=${VERSION}&${text}` : "";
+  return text ? `?${text}` : "";
 }
 
 /** Commas, dots and colons stay readable in an address. @param {string} text */

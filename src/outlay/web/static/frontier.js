@@ -1,0 +1,129 @@
+/** Peak memory against the time of a step: the frontier joined, all other layouts small, the wall, and the one in hand. */
+
+import { responsive, ticks } from "./bars.js";
+import { announce, el, fill, svg } from "./dom.js";
+import { GIB, duration, figure, gib } from "./numbers.js";
+
+/** @typedef {{kind: "frontier" | "best" | "base" | "now", peak: number, seconds: number, layout: any, words: string, fits: boolean}} Point */
+
+/**
+ * The scatter. Arrow keys walk along the points, Enter takes one.
+ * @param {HTMLElement} host @param {{take: (point: Point) => void, brush: (range: [number, number] | null) => void}} on
+ */
+export function scatter(host, on) {
+  const picture = el("div", { class: "picture" }), readout = el("p", { class: "readout", id: "frontier-readout" });
+  /** @type {Point[]} */
+  let points = [];
+  let wall = 0, at = -1, place = null, brushed = null;
+  fill(host, picture, readout);
+  const redraw = responsive(picture, (width) => { if (points.length) draw(width); });
+
+  function draw(width) {
+    const area = scales(points, wall, width);
+    place = area;
+    const made = svg("svg", {
+      viewBox: `0 0 ${width} ${area.height}`, width, height: area.height, role: "application", tabindex: 0, "aria-roledescription": "scatter of layouts",
+      "aria-label": `${points.length} layouts, peak memory against the time of a step`, "aria-describedby": readout.id,
+    }, axes(area, wall), line(points, area), points.map((point) => dot(point, area)), svg("g", { class: "mark still" }), svg("g", { class: "band still" }));
+    fill(picture, made);
+    listen(made);
+    mark();
+  }
+
+  function mark() {
+    const group = picture.querySelector(".mark"), point = points[at];
+    if (!group) return;
+    fill(group, point && svg("circle", { class: "cursor", cx: place.x(point.peak), cy: place.y(point.seconds), r: 9 }));
+    readout.textContent = point ? `${point.words}: ${gib(point.peak)}, ${duration(point.seconds, 4)} a step${point.fits ? "" : ", does not fit for sure"}. Enter or a click takes it.`
+      : "Arrow keys or the pointer: a layout and its figures; Enter or a click takes it. Drag over a range of memory to filter the table.";
+  }
+
+  function listen(made) {
+    const spot = (event) => { const box = made.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const near = ([x, y]) => points.reduce((best, point, index) => {
+      const away = Math.hypot(place.x(point.peak) - x, place.y(point.seconds) - y);
+      return away < best[0] ? [away, index] : best;
+    }, [24, -1])[1];
+    let from = null;
+    made.addEventListener("pointerdown", (event) => { from = spot(event); made.setPointerCapture(event.pointerId); });
+    made.addEventListener("pointermove", (event) => {
+      const here = spot(event);
+      if (from && Math.abs(here[0] - from[0]) > 8) band([from[0], here[0]]);
+      else { at = near(here); mark(); }
+    });
+    made.addEventListener("pointerup", (event) => {
+      const here = spot(event), moved = from && Math.abs(here[0] - from[0]) > 8;
+      if (moved) on.brush(brushed = [place.back(Math.min(from[0], here[0])), place.back(Math.max(from[0], here[0]))]);
+      else { band(null); if (brushed) on.brush(brushed = null); if (points[near(here)]) on.take(points[near(here)]); }
+      from = null;
+    });
+    made.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (event.key === "Enter" && points[at]) on.take(points[at]);
+      else if (by) {
+        at = (Math.max(at, by > 0 ? -1 : 0) + by + points.length) % points.length;
+        mark();
+        announce(readout.textContent, 0);
+      } else return;
+      event.preventDefault();
+    });
+  }
+
+  function band(range) {
+    const group = picture.querySelector(".band"), [left, right] = (range ?? []).toSorted((a, b) => a - b);
+    fill(group, range && svg("rect", { class: "brush", x: left, y: place.top, width: right - left, height: place.bottom - place.top }));
+  }
+
+  return (/** @type {Point[]} */ next, /** @type {number} */ usable) => {
+    points = next.toSorted((a, b) => a.peak - b.peak);
+    [wall, at, brushed] = [usable, -1, null];
+    redraw();
+  };
+}
+
+/** Where figures stand. Slow layouts at the edge of memory would flatten the rest: time goes by its logarithm then. */
+function scales(points, wall, width) {
+  const left = 58, right = 18, top = 18, height = width < 560 ? 300 : 360, bottom = height - 40;
+  const shown = points.filter((point) => point.kind !== "base" || point.peak < 1.6 * wall);
+  const most = Math.max(wall * 1.08, ...shown.map((point) => point.peak)) * 1.02, low = Math.min(...shown.map((point) => point.seconds)), high = Math.max(...shown.map((point) => point.seconds));
+  const logs = high > 3 * low, scale = logs ? Math.log : (value) => value, [from, to] = [scale(low * 0.97), scale(high * 1.03)];
+  const x = (peak) => left + Math.min(1, peak / most) * (width - left - right);
+  return {
+    left, top, bottom, height, width, right, low, high, logs, most, x, back: (place) => (place - left) / (width - left - right) * most,
+    y: (seconds) => bottom - (scale(Math.min(high * 1.03, seconds)) - from) / (to - from) * (bottom - top),
+  };
+}
+
+function axes(area, wall) {
+  const made = [], { left, bottom, width, right, top } = area;
+  for (const tick of ticks(area.most / GIB, 8)) {
+    made.push(svg("path", { class: "tick", d: `M${area.x(tick * GIB)} ${bottom}v4` }), svg("text", { class: "mid small", x: area.x(tick * GIB), y: bottom + 18 }, tick));
+  }
+  for (const value of times(area)) {
+    made.push(svg("path", { class: "grid-line", d: `M${left} ${area.y(value)}H${width - right}` }), svg("text", { class: "end small", x: left - 8, y: area.y(value) + 4 }, figure(value, 3)));
+  }
+  made.push(svg("path", { class: "wall", d: `M${area.x(wall)} ${top - 6}V${bottom}` }), svg("text", { class: "end strong small", x: area.x(wall) - 6, y: top + 2 }, `wall ${figure(wall / GIB)}`),
+    svg("text", { class: "end small faint", x: width - right, y: bottom + 34 }, "peak GiB of the heaviest rank"), svg("text", { class: "small faint", x: 0, y: 11 }, `step, s${area.logs ? " (logarithm)" : ""}`));
+  return made;
+}
+
+function times({ low, high, logs }) {
+  if (!logs) return ticks(high - low, 5).map((each) => each + low).filter((each) => each <= high);
+  const found = [low];
+  for (let each = low * 1.5; each < high; each *= 1.8) found.push(each);
+  return found;
+}
+
+const line = (points, area) => {
+  const joined = points.filter((point) => point.kind === "frontier");
+  let d = "";
+  joined.forEach((point, at) => { d += at ? `H${area.x(point.peak).toFixed(1)}V${area.y(point.seconds).toFixed(1)}` : `M${area.x(point.peak).toFixed(1)} ${area.y(point.seconds).toFixed(1)}`; });
+  return svg("path", { class: "frontier-line", d });
+};
+
+function dot(point, area) {
+  const cx = area.x(point.peak), cy = area.y(point.seconds);
+  if (point.kind === "base") return [svg("rect", { class: "base", x: cx - 4, y: cy - 4, width: 8, height: 8 }), svg("text", { class: "small end", x: cx - 9, y: cy + 4 }, point.words)];
+  if (point.kind === "now") return [svg("circle", { class: "now", cx, cy, r: 7 }), svg("text", { class: "small end", x: cx - 11, y: cy + 4 }, "now")];
+  return svg("circle", { class: `${point.kind}${point.fits ? "" : " unsure"}`, cx, cy, r: point.kind === "frontier" ? 4 : 2.5 });
+}
