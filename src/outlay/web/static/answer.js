@@ -49,7 +49,7 @@ function impossible(bill) {
 function illegal(bill) {
   const memory = bill.memory, count = bill.violations.length, over = memory.peak_bytes > memory.usable_bytes;
   return [
-    `${counted(count, "rule")} ${count > 1 ? "are" : "is"} broken, listed below. Figures are of the layout as it is`,
+    `${counted(count, "rule")} ${count > 1 ? "are" : "is"} broken, said under the fields. Figures are of the layout as it is`,
     " written: ", why("memory", both(memory.peak_bytes)),
     ` on rank ${memory.worst_rank.rank}, ${over ? "more than" : "of"} ${both(memory.usable_bytes)} usable`,
   ];

@@ -21,15 +21,19 @@ export function ticks(most, wanted = 6) {
   return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, at) => at * step);
 }
 
-/** Patterns: what is modelled is hatched; idle time is paper with a light hatch. @param {string} prefix */
-export const patterns = (prefix) =>
-  svg("defs", {},
-    svg("pattern", { id: `${prefix}-modelled`, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-      svg("rect", { width: 2, height: 5, class: "hatch-line" })),
-    svg("pattern", { id: `${prefix}-idle`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
-      svg("path", { d: "M-1 1l2-2M0 6l6-6M5 7l2-2", class: "idle-line" })),
-    svg("pattern", { id: `${prefix}-reserved`, width: 5, height: 5, patternUnits: "userSpaceOnUse" },
-      svg("path", { d: "M0 0l5 5M0 5l5-5", class: "idle-line" })));
+const TILES = {
+  fill: "M-1 1l2-2M0 6l6-6M5 7l2-2", drain: "M-1 5l2 2M0 0l6 6M5-1l2 2", dependency: "M1 1.5h.6M4 4.5h.6",
+  communication: "M1 1l4 4M1 5l4-4",
+};
+
+/** The patterns of all pictures, once in the page: what is modelled is hatched, idle time is paper with a light hatch by
+ * cause. They stand in a picture of their own, because one in a hidden view would not be drawn anywhere. */
+export function patterns() {
+  const tile = (id, d) => svg("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse" }, svg("path", { d, class: "idle-line" }));
+  document.body.append(svg("svg", { width: 0, height: 0, "aria-hidden": "true", class: "unseen" }, svg("defs", {},
+    svg("pattern", { id: "modelled", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2, height: 5, class: "hatch-line" })),
+    tile("reserved", TILES.communication), Object.entries(TILES).map(([cause, d]) => tile(`idle-${cause}`, d)))));
+}
 
 /** Width of a text of 12 px, nearly. @param {string} text */
 export const wide = (text) => 6.4 * text.length;

@@ -31,7 +31,7 @@ export function compareView(host, on) {
   function swap() { [a.value, b.value] = [b.value, a.value]; run(); }
 
   tried.watch((all) => {
-    const options = () => all.map((one) => el("option", { value: one.id }, `${one.name} \u2013 ${outcome(one)}`)), [left, right] = [a.value, b.value];
+    const options = () => all.map((one) => el("option", { value: one.id }, `${outcome(one)}: ${one.name}${several(all) ? `; ${one.subject}` : ""}`)), [left, right] = [a.value, b.value];
     fill(a, options());
     fill(b, options());
     a.value = all.some((one) => one.id === left) ? left : all[1]?.id ?? all[0]?.id ?? "";
@@ -63,13 +63,15 @@ export function compareView(host, on) {
   return { run, latest: () => { const all = [...a.options]; if (all.length > 1) { b.value = all[0].value; a.value = all[1].value; } run(); } };
 }
 
+/** Whether the list holds more than one model or cluster. */
+const several = (all) => all.some((one) => one.subject !== all[0].subject);
 const outcome = (one) => `${VERDICTS[one.verdict] ?? "NOT LEGAL"}, ${duration(one.seconds)}, ${gib(one.peak)}`;
 
 /** What was tried, newest first. @param {import("./tried.js").Try[]} all @param {(one: any) => void} load */
 function strip(all, load) {
   if (!all.length) return el("p", { class: "hint" }, "Nothing yet.");
   const rows = all.map((one) => [
-    one.name, VERDICTS[one.verdict] ?? "NOT LEGAL", duration(one.seconds), gib(one.peak), percent(one.idle),
+    [one.name, el("br"), el("span", { class: "small faint" }, one.subject)], VERDICTS[one.verdict] ?? "NOT LEGAL", duration(one.seconds), gib(one.peak), percent(one.idle),
     el("span", { class: "row-of-buttons" }, el("button", { type: "button", onclick: () => load(one), "aria-label": `load ${one.name}` }, "Load"),
       el("button", { type: "button", "aria-pressed": String(Boolean(one.pinned)), onclick: () => tried.pin(one.id), "aria-label": `pin ${one.name}` }, one.pinned ? "Unpin" : "Pin"),
       el("button", { type: "button", onclick: () => tried.forget(one.id), "aria-label": `remove ${one.name}` }, "Remove")),
@@ -92,7 +94,7 @@ function compared(record, one, other) {
   const known = groups.filter(([, test]) => record.items.some((item) => test(item.name)));
   return [
     el("section", { class: "answer", "aria-label": "difference" }, verdict(record), inputs(one, other)),
-    ...known.map(([title, test], at) => el("section", { class: "card" }, el("header", {}, el("h2", {}, title), at === 0 && el("div", { class: "tools" }, markdown)), items(title, record.items.filter((item) => test(item.name))))),
+    el("div", { class: "two" }, known.map(([title, test], at) => el("section", { class: "card" }, el("header", {}, el("h2", {}, title), at === 0 && el("div", { class: "tools" }, markdown)), items(title, record.items.filter((item) => test(item.name)))))),
   ];
 }
 

@@ -8,21 +8,22 @@ import * as painter from "./painter.js";
 import { CAUSES, KINDS, TONES, WORDS, inFlight, nameOf, spoken, tracksOf } from "./tracks.js";
 import { View } from "./view.js";
 
+let made = 0; // diagrams without a place of tools
 const MOST_KEYS = "w s zoom, a d pan, arrows walk, f fit, e fold, c critical path, g go to, Shift and drag measures";
 
 /** One diagram: what it shows, and how it is drawn. */
 export class Diagram {
-  /** @param {HTMLElement} host @param {string} [tools] the place of its table's buttons */
+  /** @param {HTMLElement} host @param {string} [tools] the place of its table's buttons; without, legend and buttons are left out */
   constructor(host, tools = "") {
     this.tracks = [];
     this.cursor = null; // {row, at}
     this.path = false;
     this.sentence = el("p", { class: "small" });
     this.legend = el("p", { class: "legend" });
-    this.readout = el("p", { class: "readout", id: `readout-${tools || "b"}` });
+    this.readout = el("p", { class: "readout", id: `readout-${tools || ++made}` });
     this.picture = el("div", { class: "picture timeline" });
     this.buttons = el("p", { class: "keys" });
-    fill(host, this.sentence, this.picture, this.readout, this.legend, this.buttons);
+    fill(host, this.sentence, this.picture, this.readout, tools && [this.legend, this.buttons]);
     this.redraw = responsive(this.picture, (width) => this.tracks.length && this.lay(width));
     this.refresh = tools ? tableTools(tools, host, "each rank", () => this.table()) : () => {};
     this.keys = controls(this);
@@ -60,7 +61,7 @@ export class Diagram {
     fill(this.legend, kinds.map((kind) => el("span", {}, el("i", { class: `swatch ${TONES[kind]}`, "aria-hidden": "true" }), WORDS[kind])),
       el("span", {}, el("i", { class: "swatch X", "aria-hidden": "true" }), "several kinds in 2 px"),
       CAUSES.filter((cause) => idle.by_cause[cause] > 0).map((cause) => el("span", {},
-        svg("svg", { width: 14, height: 12, class: "swatch-svg", "aria-hidden": "true" }, svg("rect", { width: 14, height: 12, fill: `url(#t-${cause})` })), `idle: ${cause}`)));
+        svg("svg", { width: 14, height: 12, class: "swatch-svg", "aria-hidden": "true" }, svg("rect", { width: 14, height: 12, fill: `url(#idle-${cause})` })), `idle: ${cause}`)));
   }
 
   /** Everything, for a width. @param {number} width */
@@ -71,7 +72,7 @@ export class Diagram {
     this.svg = svg("svg", {
       viewBox: `0 0 ${width} ${at.height}`, width, height: at.height, role: "application", tabindex: 0, "aria-label": this.record.title ?? "timing diagram",
       "aria-roledescription": "timing diagram", "aria-describedby": this.readout.id,
-    }, painter.hatches(), Object.values(this.layers));
+    }, Object.values(this.layers));
     fill(this.picture, this.svg);
     this.keys.listen(this.svg);
     this.overview();

@@ -16,6 +16,13 @@ export function valued(value, unit) {
   return `${Number.isInteger(value) ? value.toLocaleString("en-US") : Math.abs(value) < 1e6 ? general(value) : figure(value, 4)}${unit ? ` ${unit}` : ""}`;
 }
 
+/** A value as it stands within a derivation: one unit, the one that suits it. @param {number} value @param {string} unit */
+function brief(value, unit) {
+  if (value === 0) return `0${{ share: " %", "": "" }[unit] ?? ` ${unit}`}`;
+  const [size, word] = unit === "B" ? [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [0, "B"]].find(([least]) => Math.abs(value) >= least) : [0, ""];
+  return word ? `${size ? figure(value / size, 4) : general(value)} ${word}` : valued(value, unit);
+}
+
 /** The drawer. `body` gives the question as it stands, `command` the line of a quantity.
  * @param {() => {words: any, config?: any}} body @param {(quantity: string) => string} command */
 export function drawer(body, command) {
@@ -64,7 +71,7 @@ const explained = (record) => [
 
 /** One line of a derivation, and what it is made of. */
 function step(of, depth) {
-  const value = valued(of.value, of.unit), numbers = of.numbers && !shows(of.numbers, value) ? [el("br"), el("span", { class: "eq" }, `= ${of.numbers}`)] : [];
+  const value = depth ? brief(of.value, of.unit) : valued(of.value, of.unit), numbers = of.numbers && !shows(of.numbers, value) ? [el("br"), el("span", { class: "eq" }, `= ${of.numbers}`)] : [];
   const head = [el("b", {}, of.name), ` = ${of.formula}`, numbers, el("br"), el("span", { class: "eq strong" }, `= ${value}`)];
   const said = of.sentence && depth > 0 && el("p", { class: "small faint" }, of.sentence);
   if (!of.steps?.length) return el("div", { class: "leaf" }, head, said);

@@ -85,8 +85,8 @@ export function blame(faults) {
   for (const fault of faults) {
     const name = fieldOf(fault), place = name && byId(`e-${name}`);
     if (!place) { loose.push(faultOf(fault)); continue; }
+    place.append(...(place.hidden ? under(fault) : [el("details", {}, el("summary", {}, fault.what), under(fault, false))]));
     place.hidden = false;
-    place.append(...inline(fault));
     byId(`f-${name}`).setAttribute("aria-describedby", place.id);
     byId(`f-${name}`).setAttribute("aria-invalid", "true");
     if (place.closest("details")) place.closest("details").open = true;
@@ -94,13 +94,12 @@ export function blame(faults) {
   fill(byId("errors"), loose);
 }
 
-/** A fault in four short lines; inside a paragraph, so without blocks. */
-const inline = (fault) => [
-  el("b", {}, fault.what), " ", fault.code && el("button", { type: "button", class: "why", "data-why": fault.code }, el("code", {}, fault.code)),
-  ...[["rule", fault.rule], ["got", fault.got], ["fix", fault.fix]].filter(([, said]) => said)
-    .flatMap(([name, said]) => [el("br"), el("span", { class: "part" }, name), " ", said]),
-  el("br"),
-].filter(Boolean);
+/** A fault in its four parts, small; the first of a field in full, others by their first line. */
+const under = (fault, headed = true) => [
+  el("p", {}, headed && el("b", {}, fault.what), " ", fault.code && el("button", { type: "button", class: "why", "data-why": fault.code }, el("code", {}, fault.code))),
+  el("dl", {}, [["rule", fault.rule], ["got", fault.got], ["fix", fault.fix]].filter(([, said]) => said)
+    .map(([name, said]) => [el("dt", {}, name), el("dd", {}, said)])),
+];
 
 // --- stepping --------------------------------------------------------------------------------------------------------
 

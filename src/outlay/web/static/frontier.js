@@ -4,6 +4,8 @@ import { responsive, ticks } from "./bars.js";
 import { announce, el, fill, svg } from "./dom.js";
 import { GIB, duration, figure, gib } from "./numbers.js";
 
+const SLOWEST = 2; // times the fastest step: what is slower is not drawn
+
 /** @typedef {{kind: "frontier" | "best" | "base" | "now", peak: number, seconds: number, layout: any, words: string, fits: boolean}} Point */
 
 /**
@@ -24,7 +26,7 @@ export function scatter(host, on) {
     const made = svg("svg", {
       viewBox: `0 0 ${width} ${area.height}`, width, height: area.height, role: "application", tabindex: 0, "aria-roledescription": "scatter of layouts",
       "aria-label": `${points.length} layouts, peak memory against the time of a step`, "aria-describedby": readout.id,
-    }, axes(area, wall), line(points, area), points.map((point) => dot(point, area)), svg("g", { class: "mark still" }), svg("g", { class: "band still" }));
+    }, axes(area, wall), line(area.shown, area), area.shown.map((point) => dot(point, area)), labels(area), svg("g", { class: "mark still" }), svg("g", { class: "band still" }));
     fill(picture, made);
     listen(made);
     mark();
@@ -40,9 +42,9 @@ export function scatter(host, on) {
 
   function listen(made) {
     const spot = (event) => { const box = made.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-    const near = ([x, y]) => points.reduce((best, point, index) => {
+    const near = ([x, y]) => place.shown.reduce((best, point) => {
       const away = Math.hypot(place.x(point.peak) - x, place.y(point.seconds) - y);
-      return away < best[0] ? [away, index] : best;
+      return away < best[0] ? [away, points.indexOf(point)] : best;
     }, [24, -1])[1];
     let from = null;
     made.addEventListener("pointerdown", (event) => { from = spot(event); made.setPointerCapture(event.pointerId); });
@@ -75,22 +77,22 @@ export function scatter(host, on) {
   }
 
   return (/** @type {Point[]} */ next, /** @type {number} */ usable) => {
-    points = next.toSorted((a, b) => a.peak - b.peak);
+    points = next.toSorted((a, b) => a.peak - b.peak || a.seconds - b.seconds);
     [wall, at, brushed] = [usable, -1, null];
     redraw();
   };
 }
 
-/** Where figures stand. Slow layouts at the edge of memory would flatten the rest: time goes by its logarithm then. */
+/** Where figures stand. A few slow layouts at the edge would flatten all others: they are counted, and not drawn. */
 function scales(points, wall, width) {
-  const left = 58, right = 18, top = 18, height = width < 560 ? 300 : 360, bottom = height - 40;
-  const shown = points.filter((point) => point.kind !== "base" || point.peak < 1.6 * wall);
-  const most = Math.max(wall * 1.08, ...shown.map((point) => point.peak)) * 1.02, low = Math.min(...shown.map((point) => point.seconds)), high = Math.max(...shown.map((point) => point.seconds));
-  const logs = high > 3 * low, scale = logs ? Math.log : (value) => value, [from, to] = [scale(low * 0.97), scale(high * 1.03)];
-  const x = (peak) => left + Math.min(1, peak / most) * (width - left - right);
+  const left = 50, right = 18, top = 26, height = width < 560 ? 300 : 380, bottom = height - 40;
+  const low = Math.min(...points.map((point) => point.seconds)), shown = points.filter((point) => point.seconds <= SLOWEST * low && (point.kind !== "base" || point.peak < 1.3 * wall));
+  const most = Math.max(wall * 1.06, ...shown.map((point) => point.peak)) * 1.02, high = Math.max(...shown.map((point) => point.seconds));
+  const step = ticks(high - low, 5)[1] ?? 1, from = Math.floor(low / step * 0.999) * step, to = high + 0.04 * (high - low || high);
   return {
-    left, top, bottom, height, width, right, low, high, logs, most, x, back: (place) => (place - left) / (width - left - right) * most,
-    y: (seconds) => bottom - (scale(Math.min(high * 1.03, seconds)) - from) / (to - from) * (bottom - top),
+    left, top, bottom, height, width, right, from, to, step, most, shown, slower: points.filter((point) => point.seconds > SLOWEST * low),
+    x: (peak) => left + peak / most * (width - left - right), back: (place) => (place - left) / (width - left - right) * most,
+    y: (seconds) => bottom - (seconds - from) / (to - from) * (bottom - top),
   };
 }
 
@@ -99,19 +101,14 @@ function axes(area, wall) {
   for (const tick of ticks(area.most / GIB, 8)) {
     made.push(svg("path", { class: "tick", d: `M${area.x(tick * GIB)} ${bottom}v4` }), svg("text", { class: "mid small", x: area.x(tick * GIB), y: bottom + 18 }, tick));
   }
-  for (const value of times(area)) {
-    made.push(svg("path", { class: "grid-line", d: `M${left} ${area.y(value)}H${width - right}` }), svg("text", { class: "end small", x: left - 8, y: area.y(value) + 4 }, figure(value, 3)));
+  for (let value = area.from; value <= area.to; value += area.step) {
+    made.push(svg("path", { class: "grid-line", d: `M${left} ${area.y(value)}H${width - right}` }), svg("text", { class: "end small", x: left - 8, y: area.y(value) + 4 }, Number(value.toPrecision(6))));
   }
   made.push(svg("path", { class: "wall", d: `M${area.x(wall)} ${top - 6}V${bottom}` }), svg("text", { class: "end strong small", x: area.x(wall) - 6, y: top + 2 }, `wall ${figure(wall / GIB)}`),
-    svg("text", { class: "end small faint", x: width - right, y: bottom + 34 }, "peak GiB of the heaviest rank"), svg("text", { class: "small faint", x: 0, y: 11 }, `step, s${area.logs ? " (logarithm)" : ""}`));
+    svg("text", { class: "end small faint", x: width - right, y: bottom + 34 }, "peak GiB of the heaviest rank"), svg("text", { class: "small faint", x: 0, y: 11 }, "step, s"));
+  const slow = area.slower.length;
+  if (slow) made.push(svg("text", { class: "small faint", x: left + 8, y: top }, `\u2191 ${slow} slower, to ${duration(Math.max(...area.slower.map((point) => point.seconds)))}`));
   return made;
-}
-
-function times({ low, high, logs }) {
-  if (!logs) return ticks(high - low, 5).map((each) => each + low).filter((each) => each <= high);
-  const found = [low];
-  for (let each = low * 1.5; each < high; each *= 1.8) found.push(each);
-  return found;
 }
 
 const line = (points, area) => {
@@ -123,7 +120,19 @@ const line = (points, area) => {
 
 function dot(point, area) {
   const cx = area.x(point.peak), cy = area.y(point.seconds);
-  if (point.kind === "base") return [svg("rect", { class: "base", x: cx - 4, y: cy - 4, width: 8, height: 8 }), svg("text", { class: "small end", x: cx - 9, y: cy + 4 }, point.words)];
-  if (point.kind === "now") return [svg("circle", { class: "now", cx, cy, r: 7 }), svg("text", { class: "small end", x: cx - 11, y: cy + 4 }, "now")];
+  if (point.kind === "base") return svg("rect", { class: "base", x: cx - 4, y: cy - 4, width: 8, height: 8 });
+  if (point.kind === "now") return svg("circle", { class: "now", cx, cy, r: 7 });
   return svg("circle", { class: `${point.kind}${point.fits ? "" : " unsure"}`, cx, cy, r: point.kind === "frontier" ? 4 : 2.5 });
+}
+
+/** Names beside baselines and the layout in hand, none over another. */
+function labels(area) {
+  const named = area.shown.filter((point) => point.kind === "base" || point.kind === "now"), taken = [];
+  return named.map((point) => {
+    const x = area.x(point.peak), end = x > area.width / 2;
+    let y = area.y(point.seconds) - 10;
+    while (taken.some((other) => Math.abs(other - y) < 14)) y -= 14;
+    taken.push(y);
+    return svg("text", { class: `small still ${end ? "end" : ""}`, x: x + (end ? 4 : -4), y }, point.kind === "now" ? "the layout in hand" : point.words);
+  });
 }

@@ -2,6 +2,7 @@
 
 import { Faults, ask } from "./ask.js";
 import { broken, lines, verdict } from "./answer.js";
+import { patterns } from "./bars.js";
 import { checkView } from "./check.js";
 import { compareView } from "./compare.js";
 import { carried, kindOf, pack, unpack } from "./config.js";
@@ -24,6 +25,7 @@ const TABS = ["bill", "plan", "compare", "check"];
 /** The question, and its last readable and legal answer. */
 const state = { words: {}, config: null, packed: "", bill: null, legal: null, tab: "bill", narrowed: {}, asked: 0 };
 
+patterns();
 const question = () => ({ words: state.words, ...(state.config ? { config: state.config } : {}) });
 const showMemory = memoryView(byId("memory")), showStep = stepView(byId("step"));
 const diagram = new Diagram(byId("timeline"), "timeline");
@@ -131,7 +133,7 @@ function draw(of, config, signal) { return ask("draw", { words: of, ...(config ?
 function remember(bill) {
   const model = state.config ? "config.json" : state.words.model;
   tried.remember({
-    words: state.words, config: state.config, name: `${model}, ${bill.cluster.name}: ${degrees(bill.layout, bill.derived.dp)}`, verdict: bill.memory.verdict,
+    words: state.words, config: state.config, name: degrees(bill.layout, bill.derived.dp), subject: `${model} on ${bill.cluster.name}`, verdict: bill.memory.verdict,
     seconds: bill.step.seconds, peak: bill.memory.peak_bytes, idle: bill.bubble.share,
   });
 }
@@ -260,7 +262,7 @@ function clicks() {
 async function begin() {
   const first = JSON.parse(byId("record").textContent || "{}"), name = location.pathname.slice(1);
   state.words = location.search ? words.read(location.search) : Object.fromEntries(Object.entries(first.words ?? {}).map(([key, value]) => [key, value === "true" ? true : value]));
-  if (name === "plan") {
+  if (name === "plan" && location.search) {
     state.narrowed = Object.fromEntries(Object.entries(state.words).filter(([key]) => words.LAYOUT_WORDS.has(key) || ["space", "headroom", "no-offload", "no-recompute"].includes(key)));
     state.words = Object.fromEntries(Object.entries(state.words).filter(([key]) => !(key in state.narrowed)));
     plans.narrow(state.narrowed);

@@ -1,6 +1,6 @@
 /** Memory of every distinct rank against the wall: exact parts solid, modelled parts hatched. */
 
-import { patterns, responsive, tableTools, ticks } from "./bars.js";
+import { responsive, tableTools, ticks } from "./bars.js";
 import { el, fill, svg, table, why } from "./dom.js";
 import { family, label, memoryQuantity } from "./labels.js";
 import { GB, GIB, addingUp, both, figure, gib } from "./numbers.js";
@@ -68,8 +68,8 @@ function draw(picture, memory, rows, width, all, showAll) {
   const narrow = width < 560, left = narrow ? 0 : 190, right = narrow ? 66 : 92, shown = all ? rows : rows.slice(0, MOST_ROWS);
   const [, high] = peakBand(memory), most = Math.max(high, memory.capacity_bytes, ...rows.map((row) => row.peak_bytes)) * 1.02;
   const plot = width - left - right, x = (bytes) => left + bytes / most * plot, top = 24, tall = narrow ? 44 : 36;
-  const bottom = top + shown.length * tall, parts = [patterns("memory")];
-  parts.push(svg("rect", { x: x(memory.usable_bytes), y: top - 4, width: x(memory.capacity_bytes) - x(memory.usable_bytes), height: bottom - top + 8, fill: "url(#memory-reserved)" }));
+  const bottom = top + shown.length * tall, parts = [];
+  parts.push(svg("rect", { x: x(memory.usable_bytes), y: top - 4, width: x(memory.capacity_bytes) - x(memory.usable_bytes), height: bottom - top + 8, fill: "url(#reserved)" }));
   shown.forEach((row, at) => parts.push(...bar(row, memory, { x, y: top + at * tall + (narrow ? 18 : 6), width, narrow, first: at === 0, high })));
   for (const tick of ticks(most / GIB, narrow ? 4 : 8)) {
     parts.push(svg("path", { class: "tick", d: `M${x(tick * GIB)} ${bottom + 4}v4` }),
@@ -93,7 +93,7 @@ function bar(row, memory, { x, y, width, narrow, first, high }) {
     const from = x(at), to = x(at += part.bytes), long = Math.max(to - from - 1, 0.5);
     const shape = { x: from, y, width: long, height: tall, "data-why": memoryQuantity(part.name), class: `m-${part.name === "tensors" ? "tensors" : family(part.name)}` };
     parts.push(svg("rect", shape, svg("title", {}, `${label(part.name)} ${gib(part.bytes)}, ${part.kind}`)));
-    if (part.kind !== "exact") parts.push(svg("rect", { x: from, y, width: long, height: tall, fill: "url(#memory-modelled)", class: "still" }));
+    if (part.kind !== "exact") parts.push(svg("rect", { x: from, y, width: long, height: tall, fill: "url(#modelled)", class: "still" }));
   }
   if (first) {
     const low = x(peakBand(memory)[0]), end = x(high), mid = y + tall / 2;

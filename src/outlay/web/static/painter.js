@@ -1,14 +1,10 @@
 /** Painting a timing diagram: the overview, the rows, the axis, what is in flight, the critical path. */
 
 import { svg } from "./dom.js";
-import { CAUSES, nameOf } from "./tracks.js";
+import { nameOf } from "./tracks.js";
 import { Shapes, box, row } from "./shapes.js";
 
 const MOST_NUMBERS = 1500;
-const TILES = {
-  fill: "M-1 1l2-2M0 6l6-6M5 7l2-2", drain: "M-1 5l2 2M0 0l6 6M5-1l2 2", dependency: "M1 1.5h.6M4 4.5h.6",
-  communication: "M1 1l4 4M1 5l4-4",
-};
 
 /** @typedef {{left: number, right: number, width: number, strip: number, top: number, row: number, pitch: number, bottom: number, flight: number, height: number}} Frame */
 
@@ -20,17 +16,12 @@ export function frame(rows, width) {
   return { left, right, width: width - left - right, strip, top, row: tall, pitch, bottom, flight, height: flight + 52 };
 }
 
-/** The hatch of idle time by cause. */
-export const hatches = () =>
-  svg("defs", {}, CAUSES.map((cause) =>
-    svg("pattern", { id: `t-${cause}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" }, svg("path", { d: TILES[cause], class: "idle-line" }))));
-
 /** The nodes of some shapes: one path a tone, and the numbers. @param {Shapes} shapes */
 function nodes(shapes) {
   const made = [];
   for (const [name, parts] of shapes.paths) {
     const [tone, more] = name.split(" "), d = parts.join("");
-    if (tone[0] === "#") made.push(svg("path", { d, fill: `url(#t-${tone.slice(1)})` }));
+    if (tone[0] === "#") made.push(svg("path", { d, fill: `url(#idle-${tone.slice(1)})` }));
     else made.push(svg("path", more === "edge" || !more ? { d, class: name } : { d, class: tone, "fill-opacity": more }));
   }
   for (const [x, y, text, name] of shapes.texts) made.push(svg("text", { x: Math.round(x), y, class: name }, text));
@@ -104,7 +95,8 @@ export function flight(held, view, at, name) {
   const level = (index) => (index < 0 ? 0 : held.level[index]);
   let index = firstFrom(held.time, window.from) - 1, d = `M0 ${base}V${y(level(index)).toFixed(1)}`;
   for (let next = index + 1; next < held.time.length && held.time[next] < window.to;) {
-    const x = window.x(held.time[next]);
+    const x = window.x(held.time[next]), gone = window.hole && held.time[next] > window.hole[0] && held.time[next] < window.hole[1];
+    if (gone) { index = next++; continue; }
     let most = level(next), least = most;
     while (next < held.time.length && window.x(held.time[next]) < x + 1) {
       most = Math.max(most, level(next));

@@ -1,6 +1,6 @@
 /** The plan: what to search, progress, the frontier, the best layouts, and why the first wins. */
 
-import { Faults, plan as search } from "./ask.js";
+import { Faults, ask, plan as search } from "./ask.js";
 import { announce, el, fill, scrolling, table } from "./dom.js";
 import { faultOf } from "./answer.js";
 import { scatter } from "./frontier.js";
@@ -10,6 +10,7 @@ import { both, counted, duration, figure, gib, percent, short, whole } from "./n
 import { ofLayout } from "./words.js";
 
 const RANGES = [["tp", "1..8"], ["pp", "1..16"], ["cp", "1,2"], ["ep", ""], ["vpp", ""], ["mbs", "1..4"]];
+const LONG = 1000; // ms of searching after which a lean space is searched beside it
 const SPACES = ["", "lean", "middle", "wide", "full"];
 
 /**
@@ -23,19 +24,21 @@ export function planView(host, on) {
   const asked = el("form", { class: "space card", "aria-label": "the space" }, el("header", {}, el("h2", {}, "What is searched")),
     el("div", { class: "pairs" }, narrow.fields), el("p", { class: "row-of-buttons" }, go, progress), status);
   fill(host, asked, result);
-  let running = null, shown = null;
+  let running = null, shown = null, done = false;
 
   async function run() {
     const { words, config } = on.question(), narrowed = narrow.words(), body = { words: { ...words, ...narrowed }, config };
     running = new AbortController();
+    [shown, done] = [null, false];
     const signal = running.signal, began = performance.now();
     go.textContent = "Stop";
     on.searched(narrowed);
     let last = null;
     const tell = setInterval(() => tick(began, last), 250);
     try {
-      if (!narrowed.space) await first(body, signal);
-      shown = await search(body, (event) => { last = event; }, signal);
+      const lean = narrowed.space ? 0 : setTimeout(() => first(body, signal), LONG);
+      shown = await search(body, (event) => { last = event; }, signal).finally(() => clearTimeout(lean));
+      [done, last] = [true, null];
       show(shown);
       status.textContent = `Searched in ${duration((performance.now() - began) / 1000)}.`;
       announce(`best layout ${degrees(shown.best[0]?.layout ?? {}, shown.best[0]?.bill.derived.dp ?? 0)}`, 0);
@@ -48,12 +51,14 @@ export function planView(host, on) {
     }
   }
 
-  /** A lean space first: a good layout stands there at once, and stays where the search is stopped. */
+  /** Where it takes long, a lean space beside it: a good layout stands there soon, and stays where the search is stopped. */
   async function first(body, signal) {
     try {
-      shown = await search({ ...body, words: { ...body.words, space: "lean" } }, () => {}, signal);
-      show(shown);
-    } catch (error) { if (error.name === "AbortError") throw error; }
+      const lean = await search({ ...body, words: { ...body.words, space: "lean" } }, () => {}, signal);
+      if (done || !lean.best.length) return;
+      shown = lean;
+      show(lean);
+    } catch { /* stopped, or refused: then the search itself says why */ }
   }
 
   function tick(began, last) {
@@ -70,7 +75,7 @@ export function planView(host, on) {
 
   function stopped(last) {
     const least = shown?.best[0]?.bill.step.seconds, found = last?.best?.seconds;
-    status.textContent = "Stopped. " + (shown ? "The best layouts so far stand below: those of the lean space, which was searched first." : "Nothing was found yet.")
+    status.textContent = "Stopped. " + (shown ? "The best layouts so far stand below: those of the lean space, which was searched beside it." : "Nothing was found yet.")
       + (found && (!least || found < least) ? ` One of ${duration(found)} a step was found after it; its layout is known when the search ends.` : "");
     announce(status.textContent, 0);
   }
@@ -188,9 +193,16 @@ function gaps(one, other) {
     .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 4).map(([name, gap]) => `${label(name)} ${gap > 0 ? "+" : "\u2212"}${duration(Math.abs(gap))}`);
 }
 
+/** A rule in words, as soon as the server has said them. @param {string} code */
+function named(code) {
+  const place = el("span", {});
+  ask("explain", { words: { quantity: code } }).then((page) => { place.textContent = page.what ?? ""; }, () => {});
+  return place;
+}
+
 function rejected(plan) {
   const rows = [
-    ...plan.rejected.map((each) => [el("button", { type: "button", class: "why", "data-why": each.rule }, each.rule), each.what ?? "", whole(each.count)]),
+    ...plan.rejected.map((each) => [el("button", { type: "button", class: "why", "data-why": each.rule }, each.rule), named(each.rule), whole(each.count)]),
     ["", "the same as another one", whole(plan.search.duplicates)], ["", "legal, and does not fit", whole(plan.search.did_not_fit)],
   ];
   return scrolling("rejected", table({ heads: ["rule", "", "combinations"], rows, left: 2 }));

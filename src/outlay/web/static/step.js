@@ -1,6 +1,6 @@
 /** The step as one stacked bar on an axis of seconds; under it, thin, the traffic as long as it is alone. */
 
-import { patterns, responsive, tableTools, ticks, wide } from "./bars.js";
+import { responsive, tableTools, ticks, wide } from "./bars.js";
 import { el, fill, svg, table, why } from "./dom.js";
 import { AXIS_OF, label, stepQuantity, tone } from "./labels.js";
 import { GB, addingUp, duration, figure, percent } from "./numbers.js";
@@ -31,13 +31,13 @@ function draw(picture, bill, width) {
   const items = sorted(bill), [, high] = bill.step.band_seconds, low = bill.step.band_seconds[0];
   const alone = bill.traffic.items.filter((each) => each.seconds > 0);
   const most = Math.max(high, ...alone.map((each) => each.seconds)) * 1.01;
-  const x = (seconds) => seconds / most * width, parts = [patterns("step")], y = 4, tall = 30;
+  const x = (seconds) => seconds / most * width, parts = [], y = 4, tall = 30;
   let at = 0;
   for (const item of items) {
     const from = x(at), to = x(at += item.seconds), long = Math.max(to - from - 1, 0.5), kind = tone(item.name);
     const shape = { x: from, y, width: long, height: tall, "data-why": stepQuantity(item.name) };
     const title = svg("title", {}, `${label(item.name)} ${duration(item.seconds)}, ${percent(item.seconds / bill.step.seconds)}`);
-    parts.push(kind === "idle" ? svg("rect", { ...shape, class: "idle-box", fill: "url(#step-idle)" }, title) : svg("rect", { ...shape, class: kind }, title));
+    parts.push(kind === "idle" ? svg("rect", { ...shape, class: "idle-box", fill: "url(#idle-fill)" }, title) : svg("rect", { ...shape, class: kind }, title));
     const said = [`${label(item.name)} ${duration(item.seconds)}`, duration(item.seconds)].find((text) => wide(text) + 10 < long);
     if (said) parts.push(svg("text", { x: from + 6, y: y + 20, class: `still t${kind}` }, said));
   }

@@ -2,7 +2,7 @@
 
 const KEY = "tried", MOST = 60;
 
-/** @typedef {{id: string, words: Record<string, any>, config: object | null, name: string, verdict: string, seconds: number, peak: number, idle: number, pinned?: boolean}} Try */
+/** @typedef {{id: string, words: Record<string, any>, config: object | null, name: string, subject: string, verdict: string, seconds: number, peak: number, idle: number, pinned?: boolean}} Try */
 
 /** @returns {Try[]} */
 function load() {
