@@ -9,7 +9,7 @@ from .file_flags import CHECKED, FILE, FORCE, FRAMEWORK, check_flags, written_fl
 from .flags import FACE, PROFILE, Flag, Given, Positional, callable_of, question_flags
 from .mixing import MIXED
 from .plan_flags import plan_flags
-from .serve_flags import serve_flags
+from .serve_flags import report_flags, serve_flags
 from .sweep.flags import sweep_flags
 from .watch_flags import LOG, watch_flags
 
@@ -296,6 +296,13 @@ COMMANDS = (
         "sweeping",
         (Positional("study", "a TOML file; with --show, also the folder of a sweep"),),
         sweep_flags,
+    ),
+    Command(
+        "report",
+        "A bill as one file: a page, Markdown for a pull request, or CSV; of a printed plan, that of its best layout.",
+        "reporting",
+        (MODEL,),
+        report_flags,
     ),
     Command("serve", "The page in a browser, and the same questions over HTTP.", "serving", (), serve_flags),
 )

@@ -103,10 +103,6 @@ MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "time
 
 def _of_a_model(given: Given) -> Asked | Bill:
     """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
-    from ..bill import case_of
-    from ..engines.profiled import said_of
-    from ..show.text import duration
-    from ..simulated import times_of
     from .question import read_question
 
     faults = Faults()
@@ -117,8 +113,16 @@ def _of_a_model(given: Given) -> Asked | Bill:
     question = faults.attempt(read_question, given)
     faults.stop()
     bill: Bill = question.bill()
-    if bill.violations:
-        return bill
+    return bill if bill.violations else of_bill(bill)
+
+
+def of_bill(bill: Bill) -> Asked:
+    """The pipeline of a bill's layout, with its times."""
+    from ..bill import case_of
+    from ..engines.profiled import said_of
+    from ..show.text import duration
+    from ..simulated import times_of
+
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
     layout = case.layout
     pp, vpp, micro_batches = int(layout.pp), int(layout.vpp), int(case.micro_batches)

@@ -1,10 +1,11 @@
 """outlay serve: the page and its questions over HTTP, on this machine unless told otherwise."""
 
+import asyncio
 import errno
 import importlib.util
 import socket
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 from ..errors import Fault, InputError, quoted
 from .flags import Given
@@ -28,8 +29,8 @@ def serve(given: Given) -> int:
         faults.add(Fault("WEB008", "the server is not installed", rule, f"no {' and no '.join(missing)}", fix))
     faults.stop()
     assert port is not None
-    with closing(listening(host, port)) as at:
-        _run(at, host, port)
+    with closing(listening(host, port)) as at, suppress(KeyboardInterrupt):
+        asyncio.run(_run(at, host, port))
     return 0
 
 
@@ -49,8 +50,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    made = socket.socket(family, kind)
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    made = socket.socket(family, kind, protocol)  # named, or asyncio does not see that it is TCP, and waits to send
     try:
         if sys.platform != "win32":  # there it would share a port that is in use
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,13 +71,17 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def _run(at: socket.socket, host: str, port: int) -> None:
+async def _run(at: socket.socket, host: str, port: int) -> None:
+    from ..web.desks import Desks
+
+    desks = Desks((sys.executable, *WORKER))
+    await desks.open()  # a worker starts while the rest is loaded
     import uvicorn
 
     from ..web.app import application
     from ..web.guard import own_hosts
 
-    app = application((sys.executable, *WORKER), own_hosts(host))
+    app = application(desks, own_hosts(host))
     shown = f"[{host}]" if ":" in host else host
     say(f"outlay serves http://{'localhost' if host in WILD else shown}:{port}   (Ctrl-C ends it)")
     if host not in (HOST, "localhost", "::1"):
@@ -84,4 +89,4 @@ def _run(at: socket.socket, host: str, port: int) -> None:
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
     )
-    uvicorn.Server(config).run(sockets=[at])
+    await uvicorn.Server(config).serve(sockets=[at])

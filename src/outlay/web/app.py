@@ -1,6 +1,6 @@
 """The application: the addresses of the page and of the questions, and what each answers with."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,9 +22,8 @@ from .template import STATIC
 MOST_FAULTS = 20
 
 
-def application(command: Sequence[str], hosts: Collection[str], workers: int | None = None) -> FastAPI:
-    """The whole server. `command` starts a worker; `hosts` are the names that the server answers to."""
-    desks = Desks(command) if workers is None else Desks(command, workers, max(1, workers - 1))
+def application(desks: Desks, hosts: Collection[str]) -> FastAPI:
+    """The whole server. `hosts` are the names that it answers to."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -44,6 +43,14 @@ def application(command: Sequence[str], hosts: Collection[str], workers: int | N
         lifespan=lifespan,
     )
     app.state.desks = desks
+    made = app.openapi
+
+    def described() -> dict[str, Any]:
+        from .schemas import described
+
+        return described(made())
+
+    app.openapi = described  # type: ignore[method-assign]
     app.include_router(questions.router)
     _pages(app, Pages(desks))
     _faults(app)

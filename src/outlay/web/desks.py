@@ -90,7 +90,9 @@ class Desks:
     waiting: int = 0
 
     async def open(self) -> None:
-        """Start the first of them, and the others soon."""
+        """Start the first of them, and the others soon; nothing where they are started."""
+        if self.all:
+            return
         self.idle, self.room = asyncio.LifoQueue(), asyncio.Semaphore(self.searches)
         await self._start()
         self._soon(self._start_others())

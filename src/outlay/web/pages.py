@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse
 
 from outlay import __version__
 
+from ..show.report.faults import faults_html
 from .desks import Desks
-from .first import answer_html, faults_html, memory_html, notes_html, step_html
 from .template import filled, hidden, json_in_page, options, titled
 
 EXAMPLE = {"model": "llama-3.1-70b", "on": "64xh100-sxm", "tp": "8", "pp": "4", "seq": "8192", "batch": "512"}
@@ -62,14 +62,6 @@ class Pages:
 
 
 def _shown(answer: Mapping[str, Any]) -> dict[str, str]:
-    """The places of the answer."""
-    if "errors" in answer:
-        return {"errors": faults_html(answer["errors"])}
-    bill = answer["record"]
-    return {
-        "errors": faults_html(bill["violations"]),
-        "answer": answer_html(answer["answer"], bill["memory"]["verdict"]),
-        "memory": memory_html(bill),
-        "step": step_html(bill),
-        "notes": notes_html(bill),
-    }
+    """The places of the answer, which are HTML already."""
+    made: dict[str, str] = answer.get("html") or {"errors": faults_html(answer["errors"])}
+    return made

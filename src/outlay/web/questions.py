@@ -11,10 +11,27 @@ from ..errors import Fault
 from .body import Question
 from .desks import BusyError, Desks, FailedError
 from .guard import errors
-from .schemas import ABOUT, answers
 
 router = APIRouter()
 EVENTS = "text/event-stream"
+FAULTS = "errors"  # the name of their schema
+ABOUT = {
+    "count": "The whole bill of one layout; several clusters in `on` make a scaling table.",
+    "plan": "The best layouts of a whole space. With `Accept: text/event-stream`, progress and then the answer.",
+    "compare": "Two layouts, item by item, the largest difference first.",
+    "check": "The file of a run: what it says, what is wrong with it, and its bill.",
+    "explain": "A figure down to the arithmetic and its ladder of fidelity: the word `quantity` names it.",
+    "draw": "The timing diagram of a pipeline: the picture, its record, and the passes of each rank.",
+    "export": "A layout as the file of a framework: the word `framework` names it.",
+    "bubble": "Idle time of a pipeline without a model.",
+    "advice": "The changes that would make a layout fit, or shorter.",
+    "legal": "The values of each degree that break no rule, with the others as they are.",
+    "ranks": "The parts of the peak of every stage, as a bill has those of the worst rank.",
+}
+WRONG = {
+    403: "the request is not from this server's own page", 413: "the body is too large",
+    415: "the body is not JSON", 422: "the question cannot be read", 429: "too many questions at a time",
+}  # fmt: skip
 BUSY = Fault(
     "WEB004",
     "the server is busy",
@@ -23,6 +40,23 @@ BUSY = Fault(
     "ask again in a second",
 )
 STATUS = {"answer": 200, "errors": 422}
+
+
+def answers(name: str) -> dict[int | str, dict[str, Any]]:
+    """The answers of one question by their status; their schemas are named here, and made when they are asked for."""
+    kinds: dict[str, Any] = {"application/json": {"schema": _named(name)}}
+    if name == "plan":
+        kinds[EVENTS] = {"schema": {"type": "string"}}
+    errors = {"application/json": {"schema": _named(FAULTS)}}
+    said: dict[int | str, dict[str, Any]] = {
+        200: {"description": "the answer, also where it is no", "content": kinds},
+        **{status: {"description": why, "content": errors} for status, why in WRONG.items()},
+    }
+    return said
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _desks(request: Request) -> Desks:

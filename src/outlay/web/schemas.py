@@ -4,21 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..show.schema import OUTPUT_SCHEMAS
+from .questions import ABOUT, FAULTS
 
 Schema = dict[str, Any]
-ABOUT = {
-    "count": "The whole bill of one layout; several clusters in `on` make a scaling table.",
-    "plan": "The best layouts of a whole space. With `Accept: text/event-stream`, progress and then the answer.",
-    "compare": "Two layouts, item by item, the largest difference first.",
-    "check": "The file of a run: what it says, what is wrong with it, and its bill.",
-    "explain": "A figure down to the arithmetic and its ladder of fidelity: the word `quantity` names it.",
-    "draw": "The timing diagram of a pipeline: the picture, its record, and the passes of each rank.",
-    "export": "A layout as the file of a framework: the word `framework` names it.",
-    "bubble": "Idle time of a pipeline without a model.",
-    "advice": "The changes that would make a layout fit, or shorter.",
-    "legal": "The values of each degree that break no rule, with the others as they are.",
-    "ranks": "The parts of the peak of every stage, as a bill has those of the worst rank.",
-}
 TEXT: Schema = {"type": "string"}
 FAULT: Schema = {
     "type": "object",
@@ -27,10 +15,6 @@ FAULT: Schema = {
 }
 ERRORS: Schema = {
     "type": "object", "properties": {"errors": {"type": "array", "items": FAULT}}, "required": ["errors"]
-}  # fmt: skip
-WRONG = {
-    403: "the request is not from this server's own page", 413: "the body is too large",
-    415: "the body is not JSON", 422: "the question cannot be read", 429: "too many questions at a time",
 }  # fmt: skip
 
 
@@ -74,14 +58,8 @@ def schema_of(name: str) -> Schema:
     return made[name]() if name in made else {"type": "object"}
 
 
-def answers(name: str) -> dict[int | str, dict[str, Any]]:
-    """The answers of one question by their status."""
-    kinds = {"application/json": {"schema": schema_of(name)}}
-    if name == "plan":
-        kinds["text/event-stream"] = {"schema": TEXT}
-    errors = {"application/json": {"schema": ERRORS}}
-    said: dict[int | str, dict[str, Any]] = {
-        200: {"description": "the answer, also where it is no", "content": kinds},
-        **{status: {"description": why, "content": errors} for status, why in WRONG.items()},
-    }
-    return said
+def described(api: Schema) -> Schema:
+    """The description of the interface with the schema of each answer, which the routes only name."""
+    made = {name: schema_of(name) for name in (*ABOUT, "models", "hardware")}
+    api.setdefault("components", {}).setdefault("schemas", {}).update(made | {FAULTS: ERRORS})
+    return api

@@ -43,21 +43,26 @@ def _plan(question: Question, progress: "Progress | None") -> Record:
 
 
 def _first(question: Question) -> Record:
-    """What the first paint of a bill shows: its record, and its answer in words."""
+    """What the first paint of a bill shows: its record, its parts as HTML, and what was left out filled in."""
     from ...search.advice import advise
-    from ...show.record import record
-    from ...show.report.said import answer_pairs, subject_pairs
+    from ...show.record import plain, record
+    from ...show.report import html
+    from ...show.report.faults import faults_html
     from ..question import read_question
 
     bill = read_question(_given("count", question)).bill()
-    found = advise(bill)
-    layout = bill.layout
-    named = {"mbs": layout.micro_batch} | {name: getattr(layout, name) for name in ("tp", "pp", "cp", "vpp", "ep")}
+    found, layout = advise(bill), bill.layout
+    degrees = {"mbs": layout.micro_batch} | {name: getattr(layout, name) for name in ("tp", "pp", "cp", "vpp", "ep")}
     return {
         "record": record(bill, found),
-        "answer": answer_pairs(bill, found),
-        "subject": subject_pairs(bill),
-        "defaults": named | {"seq": bill.job.sequence_length, "batch": bill.job.global_batch},
+        "html": {
+            "errors": faults_html([plain(each) for each in bill.violations]),
+            "answer": html.answer_html(bill, found),
+            "memory": html.memory_html(bill),
+            "step": html.step_html(bill),
+            "notes": html.notes_html(bill),
+        },
+        "defaults": degrees | {"seq": bill.job.sequence_length, "batch": bill.job.global_batch},
     }
 
 
@@ -180,7 +185,7 @@ def _operations(of: "Drawn") -> Record | None:
     for lane in chart.lanes:
         waits = zip(lane.gap_cause.tolist(), lane.gap_start.tolist(), lane.gap_end.tolist(), strict=True)
         idle = [list(each) for each in waits]
-        gaps |= {rank: idle for rank in lane.ranks}
+        gaps |= dict.fromkeys(lane.ranks, idle)
         row = []
         for kind, stage, first, other, start, end in zip(
             lane.kind.tolist(), lane.stage.tolist(), lane.micro_batch.tolist(), lane.other.tolist(),

@@ -25,4 +25,4 @@ def subject_pairs(bill: Bill) -> Pairs:
 
 def pairs(lines: Sequence[str]) -> Pairs:
     """Lines of a keyword and a text beside it, as they are printed, in two parts."""
-    return [(word, text.strip()) for word, _, text in (line.partition("  ") for line in lines)]
+    return [(word, ", ".join(text.strip().split("   "))) for word, _, text in (line.partition("  ") for line in lines)]
