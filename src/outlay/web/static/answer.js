@@ -20,7 +20,7 @@ const worst = (bill) =>
   bill.cluster.ranks > 1
     ? `rank ${bill.memory.worst_rank.rank} is the heaviest: ${bill.memory.worst_rank.why}` : "one rank";
 
-function headline(bill) {
+function headline(bill, where) {
   const memory = bill.memory, [low, high] = peakBand(memory);
   const band = `between ${figure(low / GIB)} and ${figure(high / GIB)} GiB`;
   if (memory.verdict === "fits") {
@@ -30,7 +30,7 @@ function headline(bill) {
   if (memory.verdict === "does_not_fit") {
     return [...held(memory), `; ${gib(low - memory.usable_bytes)} too much even at the lower end; ${band}; ${worst(bill)}`];
   }
-  return memory.verdict === "impossible" ? impossible(bill) : illegal(bill);
+  return memory.verdict === "impossible" ? impossible(bill) : illegal(bill, where);
 }
 
 function impossible(bill) {
@@ -46,10 +46,10 @@ function impossible(bill) {
   ];
 }
 
-function illegal(bill) {
+function illegal(bill, where) {
   const memory = bill.memory, count = bill.violations.length, over = memory.peak_bytes > memory.usable_bytes;
   return [
-    `${counted(count, "rule")} ${count > 1 ? "are" : "is"} broken, said under the fields. Figures are of the layout as it is`,
+    `${counted(count, "rule")} ${count > 1 ? "are" : "is"} broken, ${where}. Figures are of the layout as it is`,
     " written: ", why("memory", both(memory.peak_bytes)),
     ` on rank ${memory.worst_rank.rank}, ${over ? "more than" : "of"} ${both(memory.usable_bytes)} usable`,
   ];
@@ -102,13 +102,13 @@ function runLine(bill) {
 /** One line of the answer. @param {string} key @param {...any} said */
 const line = (key, ...said) => el("p", { class: "line" }, el("b", { class: "key" }, key), " ", el("span", {}, said));
 
-/** The lines of a bill, without its suggestions. @param {any} bill */
-export function lines(bill) {
+/** The lines of a bill, without its suggestions. @param {any} bill @param {string} [where] the broken rules of it stand */
+export function lines(bill, where = "listed below") {
   const state = bill.memory.verdict ?? "";
   const first = el("b", { class: "key", "data-verdict": state || "not_legal" });
   fill(first, el("span", { "aria-hidden": "true", class: "shape" }, SHAPES[state]), verdict(bill));
   return [
-    el("p", { class: "line first" }, first, " ", el("span", {}, headline(bill))),
+    el("p", { class: "line first" }, first, " ", el("span", {}, headline(bill, where))),
     line("STEP", stepLine(bill)), ...runLine(bill), line("IDLE", idleLine(bill)), line("BINDS", bindsLine(bill)),
   ];
 }

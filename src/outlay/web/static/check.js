@@ -8,9 +8,9 @@ const GROUPS = [["error", "Wrong"], ["warning", "Suspicious"], ["note", "Without
 
 /**
  * The tab.
- * @param {HTMLElement} host @param {{words: () => any}} on
+ * @param {HTMLElement} host @param {{on: () => string}} page the accelerators that stand at the top
  */
-export function checkView(host, on) {
+export function checkView(host, page) {
   const text = el("textarea", { id: "check-text", rows: 16, spellcheck: "false", autocomplete: "off", placeholder: "Paste the launch script, YAML, JSON or TOML of a run, or drop its files anywhere on the page." });
   const name = el("input", { id: "check-name", value: "train.sh", autocomplete: "off", spellcheck: "false" }), tabs = el("p", { class: "files" }), result = el("div");
   const form = el("form", { class: "card" }, el("header", {}, el("h2", {}, "The files of a run"), el("div", { class: "tools" }, el("label", { for: "check-name" }, "name "), name)),
@@ -39,9 +39,11 @@ export function checkView(host, on) {
     pending?.abort();
     pending = new AbortController();
     fill(result, el("p", { class: "hint" }, "Reading .."));
-    const body = { words: on.words(), files: given };
+    const body = { words: {}, files: given };
     try {
-      const record = await ask("check", body, pending.signal);
+      let record = await ask("check", body, pending.signal);
+      const own = record.needs.find((need) => need.code === "FMT006"), cards = page.on().replace(/^\d+(?=x)/, own?.fix.match(/(\d+)x/)?.[1] ?? "$&");
+      if (own && cards) record = await ask("check", { ...body, words: { on: cards } }, pending.signal); // its own number of the page's cards
       fill(result, checked(record, given));
       corrected(result, body, record);
       announce(`${record.says}; ${record.findings.length} findings`, 0);

@@ -103,8 +103,8 @@ function verdict({ a, b }) {
   const times = b.step.tokens_per_second / a.step.tokens_per_second, better = times >= 1 ? "B" : "A", ratio = times >= 1 ? times : 1 / times;
   const more = (b.memory.peak_bytes - a.memory.peak_bytes) * (times >= 1 ? 1 : -1), less = Math.abs(b.step.seconds - a.step.seconds);
   const same = Math.abs(times - 1) < 5e-4;
-  return el("p", { class: "line first" }, el("b", { class: "key" }, same ? "AS FAST" : `${better} FASTER`), " ", el("span", {}, same ? "A and B" : `${figure(ratio, 4)} times the tokens a second, ${duration(less)} a step`,
-    `; it holds ${gib(Math.abs(more))} ${more >= 0 ? "more" : "less"}`));
+  return el("p", { class: "line first" }, el("b", { class: "key" }, same ? "AS FAST" : `${better} FASTER`), " ", el("span", {}, same ? "A and B" : `${figure(ratio, 4)} times the tokens a second, ${duration(less)} less a step`,
+    Math.abs(more) < 2 ** 20 ? "; it holds as much memory" : `; it holds ${gib(Math.abs(more))} ${more > 0 ? "more" : "less"}`));
 }
 
 /** The words that differ. */

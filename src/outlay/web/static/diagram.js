@@ -8,6 +8,7 @@ import * as painter from "./painter.js";
 import { CAUSES, KINDS, TONES, WORDS, inFlight, nameOf, spoken, tracksOf } from "./tracks.js";
 import { View } from "./view.js";
 
+const none = () => {};
 let made = 0; // diagrams without a place of tools
 const MOST_KEYS = "w s zoom, a d pan, arrows walk, f fit, e fold, c critical path, g go to, Shift and drag measures";
 
@@ -25,7 +26,7 @@ export class Diagram {
     this.buttons = el("p", { class: "keys" });
     fill(host, this.sentence, this.picture, this.readout, tools && [this.legend, this.buttons]);
     this.redraw = responsive(this.picture, (width) => this.tracks.length && this.lay(width));
-    this.refresh = tools ? tableTools(tools, host, "each rank", () => this.table()) : () => {};
+    this.refresh = tools ? tableTools(tools, host, "each rank", () => this.table()) : none;
     this.keys = controls(this);
   }
 
@@ -41,7 +42,7 @@ export class Diagram {
     this.heaviest = this.tracks.reduce((best, track, index) => (track.peak > this.tracks[best].peak ? index : best), 0);
     this.held = inFlight(this.tracks[this.heaviest]);
     this.cursor = null;
-    this.hint();
+    if (this.refresh !== none) this.hint();
     this.say();
     this.redraw();
     this.refresh();
@@ -97,7 +98,9 @@ export class Diagram {
 
   folded() {
     const cut = this.view.cut;
-    return cut ? `${whole(cut.micro_batches)} more micro-batches, the same pattern, ${this.time(cut.end - cut.start)}` : "";
+    if (!cut) return "";
+    const more = this.at.width < 420 ? "more alike" : "more micro-batches, the same pattern";
+    return `${whole(cut.micro_batches)} ${more}, ${this.time(cut.end - cut.start)}`;
   }
 
   /** The operation under the cursor, outlined and said. */

@@ -35,9 +35,7 @@ const plans = planView(byId("plan"), {
   searched: (narrowed) => { state.narrowed = narrowed; put(true); },
 });
 const compares = compareView(byId("compare"), { load: (one) => restore(one.words, one.config, true), draw, asked: () => {} });
-const checks = checkView(byId("check"), { words: () => only(state.words, ["on"]) });
-
-const only = (from, names) => Object.fromEntries(Object.entries(from).filter(([name]) => names.includes(name)));
+const checks = checkView(byId("check"), { on: () => state.words.on ?? "" });
 
 // --- the answer ------------------------------------------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ function show(bill, about = {}) {
     state.legal = bill;
     remember(bill);
   }
-  const said = legal || !state.legal ? lines(bill) : lines(bill).slice(0, 1);
+  const all = lines(bill, "said under the fields"), said = legal || !state.legal ? all : all.slice(0, 1);
   fill(byId("answer"), said, about.from && flash(about, bill), el("div", { id: "suggestions", class: "suggestions" }), legal ? null : nearest(bill),
     !legal && state.legal && last());
   document.body.classList.toggle("stale", !legal && Boolean(state.legal));

@@ -73,7 +73,7 @@ function draw(picture, memory, rows, width, all, showAll) {
   shown.forEach((row, at) => parts.push(...bar(row, memory, { x, y: top + at * tall + (narrow ? 18 : 6), width, narrow, first: at === 0, high })));
   for (const tick of ticks(most / GIB, narrow ? 4 : 8)) {
     parts.push(svg("path", { class: "tick", d: `M${x(tick * GIB)} ${bottom + 4}v4` }),
-      svg("text", { x: x(tick * GIB), y: bottom + 20, class: "mid small" }, `${tick}${tick === 0 ? " GiB" : ""}`));
+      svg("text", { x: x(tick * GIB), y: bottom + 20, class: `small ${tick === 0 && narrow ? "" : "mid"}` }, `${tick}${tick === 0 ? " GiB" : ""}`));
   }
   const wall = x(memory.usable_bytes), said = `wall ${figure(memory.usable_bytes / GIB)} GiB usable`;
   const fits = wall + 6.4 * said.length / 2 < width;
@@ -101,7 +101,7 @@ function bar(row, memory, { x, y, width, narrow, first, high }) {
   }
   const alike = row.ranks * row.stages.length;
   const who = `${alike} rank${alike === 1 ? "" : "s"}${alike > 1 ? " alike" : ""}`;
-  if (narrow) parts.push(svg("text", { x: 0, y: y - 5, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}, ${holds(row)}`));
+  if (narrow) parts.push(svg("text", { x: 0, y: y - 5, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}, ${row.layers} layers`));
   else {
     parts.push(svg("text", { x: 0, y: y + 9, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}`),
       svg("text", { x: 0, y: y + 23, class: "small faint" }, holds(row)));
