@@ -116,7 +116,7 @@ function flash({ from, change }, bill) {
 
 /** What takes longer than the bill: suggestions, the parts of all ranks, the timing diagram. */
 async function extras(signal) {
-  const bill = state.bill, again = (name) => ask(name, question(), signal).catch(() => null), still = () => state.bill === bill;
+  const bill = state.bill, again = (name) => ask(name, question(), signal).catch(() => null), still = () => state.bill === bill && byId("suggestions");
   if (bill.violations.length) return;
   again("ranks").then((found) => found && still() && showMemory(bill, found.ranks));
   (bill.advice?.length ? Promise.resolve(bill) : again("advice")).then((found) => found?.advice && still() && advised(byId("suggestions"), bill, found.advice));
@@ -270,7 +270,7 @@ async function begin() {
   const quantity = new URLSearchParams(location.hash.slice(1)).get("why");
   if (config) { delete state.words.model; await model(config); }
   write(state.words, Boolean(config));
-  if (first.answer?.memory && !config && name !== "plan") { show(first.answer); extras(); }
+  if (first.answer?.memory && !config && name !== "plan") { show(first.answer); extras((pending = new AbortController()).signal); }
   else if (first.answer?.errors && !config && name !== "plan") refuse(first.answer.errors);
   else await count();
   tab(name);
