@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class Worker:
 
     process: asyncio.subprocess.Process
 
-    async def ask(self, question: Mapping[str, Any]) -> AsyncIterator[Said]:
+    async def ask(self, question: Mapping[str, Any]) -> AsyncGenerator[Said, None]:
         """What it says to a question: maybe progress, then one last word."""
         pipe_in, out = self.process.stdin, self.process.stdout
         assert pipe_in is not None and out is not None
@@ -157,16 +157,18 @@ class Desks:
             self.waiting -= 1
         done = False
 
-        async def words() -> AsyncIterator[Said]:
+        async def words() -> AsyncGenerator[Said, None]:
             nonlocal done
-            async for said in worker.ask(question):
-                done = said.kind != "progress"
-                yield _checked(said)
+            async with aclosing(worker.ask(question)) as all_said:
+                async for said in all_said:
+                    done = said.kind != "progress"
+                    yield _checked(said)
 
         limit = SECONDS.get(command, USUAL_SECONDS)
         try:
             async with asyncio.timeout(limit):
-                yield words()
+                async with aclosing(words()) as said:
+                    yield said
         except TimeoutError:
             raise FailedError(too_long(limit)) from None
         except (OSError, asyncio.IncompleteReadError):  # the worker ended: killed for its memory, say

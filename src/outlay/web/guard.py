@@ -33,10 +33,6 @@ HEADERS = (
 LOCAL = ("localhost", "testserver.localhost")
 
 
-class LargeBodyError(Exception):
-    """A body that is larger than it said, or than one may be."""
-
-
 def own_hosts(host: str) -> frozenset[str]:
     """Names that this server answers to, beside addresses in figures: a name of somebody else may be rebound to it."""
     return frozenset(name.lower() for name in (*LOCAL, host, socket.gethostname()) if name)
@@ -74,10 +70,11 @@ class Guard:
         if refusal:
             await _refuse(answer, *refusal)
             return
-        try:
-            await self.app(scope, _bounded(receive), answer)
-        except LargeBodyError:
+        body = await _read(receive)
+        if body is None:
             await _refuse(answer, 413, _too_large("more than that"))
+            return
+        await self.app(scope, _again(body, receive), answer)
 
     def _refusal(self, scope: Scope) -> tuple[int, Fault] | None:
         """Why a request is refused before it is read."""
@@ -119,19 +116,30 @@ def _too_large(got: str) -> Fault:
     return Fault("WEB003", "the body is too large", f"{LARGEST_BODY:,} bytes or less", got, "the command line")
 
 
-def _bounded(receive: Receive) -> Receive:
-    """What is received, as long as it is not more than a body may be."""
-    read = 0
-
-    async def bounded() -> Message:
-        nonlocal read
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body; None where it is larger than one may be, whatever it said."""
+    body, more = bytearray(), True
+    while more:
         message = await receive()
-        read += len(message.get("body", b""))
-        if read > LARGEST_BODY:
-            raise LargeBodyError
-        return message
+        body += message.get("body", b"")
+        more = message["type"] == "http.request" and message.get("more_body", False)
+        if len(body) > LARGEST_BODY:
+            return None
+    return bytes(body)
 
-    return bounded
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """What is received: the body, once more, and then what comes after it."""
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
 
 
 def _with_headers(send: Send) -> Send:

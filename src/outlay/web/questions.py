@@ -10,7 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from ..errors import Fault
 from .body import Question
 from .desks import BusyError, Desks, FailedError
-from .guard import errors
+from .guard import Receive, Scope, Send, errors
 
 router = APIRouter()
 EVENTS = "text/event-stream"
@@ -20,6 +20,7 @@ ABOUT = {
     "plan": "The best layouts of a whole space. With `Accept: text/event-stream`, progress and then the answer.",
     "compare": "Two layouts, item by item, the largest difference first.",
     "check": "The file of a run: what it says, what is wrong with it, and its bill.",
+    "fix": "The corrected copies of the files of a run.",
     "explain": "A figure down to the arithmetic and its ladder of fidelity: the word `quantity` names it.",
     "draw": "The timing diagram of a pipeline: the picture, its record, and the passes of each rank.",
     "export": "A layout as the file of a framework: the word `framework` names it.",
@@ -90,7 +91,18 @@ async def plan(request: Request, question: Question) -> Response:
     if EVENTS not in request.headers.get("accept", ""):
         return await _ask(request, asked)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(_desks(request), asked), media_type=EVENTS, headers=headers)
+    return Events(_events(_desks(request), asked), media_type=EVENTS, headers=headers)
+
+
+class Events(StreamingResponse):
+    """Events as they come. However it ends, also by a connection that closes, what makes them ends at once."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them all."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self.body_iterator.aclose()  # type: ignore[attr-defined]
 
 
 async def _events(desks: Desks, asked: dict[str, Any]) -> AsyncIterator[bytes]:

@@ -51,6 +51,7 @@ def schema_of(name: str) -> Schema:
     made: dict[str, Callable[[], Schema]] = {
         "compare": _comparison,
         "draw": _drawn,
+        "fix": lambda: record({"files": {"type": "array", "items": record({"name": TEXT, "text": TEXT})}}),
         "advice": lambda: record({"advice": {"type": "array", "items": {"type": "object"}}}),
         "ranks": lambda: record({"ranks": {"type": "array", "items": {"type": "object"}}}),
         "legal": lambda: {"type": "object", "additionalProperties": whole},

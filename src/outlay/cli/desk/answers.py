@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Fault, InputError, quoted
 from ..flags import Given
+from .run_files import check, content_of, fix
 from .words import command_of, given_of
 
 if TYPE_CHECKING:
@@ -132,32 +133,7 @@ def _side(question: Question) -> Any:
     from ...formats.known import read
     from ..exporting import asked_of
 
-    return asked_of(given, read(_content(question["file"]))).bill()
-
-
-def _content(file: Mapping[str, Any]) -> bytes:
-    return str(file.get("text") or "").encode("utf-8", "surrogatepass")
-
-
-def _check(question: Question) -> Record:
-    from ...show.check.record import check_record
-    from ..check.files import held_of
-    from ..checking import answer_of
-
-    if question.get("config") is not None:
-        rule = "check takes the model of its files, or a name of the catalogue"
-        raise InputError(Fault("WEB002", "check takes no config", rule, "a config", "leave it out, and name the model"))
-    files = [*(question.get("files") or []), *([question["file"]] if question.get("file") else [])]
-    if not files:
-        rule = "the body holds the files of a run: the name and the text of each"
-        raise InputError(Fault("CLI004", "no file is given", rule, "nothing", '"file": {"name": "train.sh", ..}'))
-    words = dict(question.get("words") or {})
-    model = words.pop("model", None)
-    given = given_of("check", words)
-    named = given_of("count", {} if model is None else {"model": model}).text("model")
-    held = held_of([(str(one.get("name") or "file")[:100], _content(one)) for one in files])
-    asked = Given({**given.values, "files": None, "file": held[0].path, "model": named})
-    return check_record(answer_of(asked, held, {}))
+    return asked_of(given, read(content_of(question["file"]))).bill()
 
 
 def _draw(question: Question) -> Record:
@@ -222,7 +198,8 @@ OWN: Mapping[str, Callable[[Question], Record]] = {
     "legal": _legal,
     "ranks": _ranks,
     "compare": _compare,
-    "check": _check,
+    "check": check,
+    "fix": fix,
     "draw": _draw,
     "models": _models,
     "hardware": _hardware,

@@ -128,7 +128,7 @@ def flag_of(fault: Fault, words: Words) -> str | None:
             forms = next((f.forms for c in COMMANDS for f in c.flags() if form in f.forms), (form,))
             given = (word for word in words if f"--{word.replace('_', '-')}" in forms)
             return next(given, forms[0][2:])
-    return {"MOD": "model", "HW0": "on"}.get(fault.code[:3])
+    return {"MOD": "model", "HW0": "on", "ENG": "engine"}.get(fault.code[:3])
 
 
 def errors_of(error: InputError, words: Words) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from .said import Pairs, answer_pairs
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = (
-    PAGE
-    + "h2{font-size:1.1rem;margin-top:1.6rem}td,th{vertical-align:top}td:last-child,th:last-child,th:first-child{text-align:left}"
+    PAGE + "h2{font-size:1.1rem;margin-top:1.6rem}td,th{vertical-align:top}"
+    "td:last-child,th:last-child,th:first-child{text-align:left}"
     "caption{text-align:left;margin-top:.8rem}pre{overflow-x:auto}p.line{margin:.15rem 0}div.wide{overflow-x:auto}"
     "b.key{display:inline-block;min-width:6rem}dl{margin:.2rem 0 .8rem 1rem}@media print{details{display:block}}"
 )
