@@ -1,8 +1,5 @@
-"""A server of its own, a browser, and a page that fails its test where it logs an error or asks for anything outside."""
+"""A server, a browser, and a page that fails its test where it logs an error or asks for anything outside."""
 
-import contextlib
-import io
-import json
 import os
 import shutil
 import socket
@@ -10,14 +7,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asking import Opening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-WORDS = {"model": "llama-3.1-70b", "on": "64xh100-sxm", "tp": "8", "pp": "4", "seq": "8192", "batch": "512"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,41 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if why and "page" in item.path.parts:
             item.add_marker(pytest.mark.skip(reason=why))
-
-
-def run(*arguments: str) -> str:
-    """What the command line prints."""
-    from outlay.cli.main import main
-
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out):
-        main(arguments)
-    out.seek(0)
-    return out.read()
-
-
-@cache
-def answered(*arguments: str) -> Any:
-    """What the command line prints with --json."""
-    return json.loads(run(*arguments, "--json"))
-
-
-@cache
-def printed(*arguments: str) -> str:
-    """What the command line prints for people, in one line a keyword."""
-    text = run(*arguments, "--plain").replace("\n          ", " ")
-    return "\n".join(" ".join(part.split()) for part in text.splitlines())
-
-
-def flags(words: dict[str, str]) -> list[str]:
-    """Words as arguments: the model, and each flag."""
-    rest = ((f"--{name}", value) for name, value in words.items() if name != "model")
-    return [words["model"], *(each for pair in rest for each in pair if each != "true")]
-
-
-def address(words: dict[str, str], tab: str = "bill") -> str:
-    """The address of a question."""
-    return f"/{tab}?" + "&".join(f"{name}={value}" for name, value in words.items())
 
 
 @pytest.fixture(scope="session")
@@ -129,9 +90,6 @@ class Watched:
     def wrong(self) -> list[str]:
         """Errors that the test did not expect, and requests to anywhere else."""
         return [each for each in self.errors if not self.expected or self.expected not in each] + self.outside
-
-
-Opening = Callable[..., Any]
 
 
 @pytest.fixture

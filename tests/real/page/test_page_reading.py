@@ -1,11 +1,11 @@
-"""Reading without eyes, without a script, on a phone, in the dark; and the numbers in words as the terminal has them."""
+"""Reading without eyes, without a script, on a phone, in the dark; and numbers written as in the terminal."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WORDS, Opening, address, answered, flags
+from asking import WORDS, Opening, address, answered, flags
 
 from outlay.show import text
 
@@ -53,6 +53,7 @@ def test_axe_finds_nothing_serious_on_any_tab(visit: Opening, scheme: str) -> No
     page.fill("#check-text", SCRIPT)
     page.click("#check form button.main")
     page.wait_for_selector(".finding")
+    page.wait_for_selector(".corrected ins, .corrected del")
     assert serious(page) == []
     page.click("nav [data-tab=plan]")
     page.wait_for_selector("table.best")
@@ -93,7 +94,7 @@ def test_a_narrow_screen_never_scrolls_sideways_and_is_pressed_with_a_thumb(visi
     assert answer and answer["y"] < 300
     if width < 760:
         small = page.evaluate(
-            "() => [...document.querySelectorAll('button:not(.why):not(.sort), .bar input, .layout input, .layout select')]"
+            "() => [...document.querySelectorAll('button:not(.why, .sort), .bar input, .layout input, .layout select')]"
             ".filter(each => each.checkVisibility() && each.type !== 'checkbox')"
             ".filter(each => each.getBoundingClientRect().height < 43.5).map(each => each.outerHTML.slice(0, 80))"
         )
@@ -137,12 +138,18 @@ def test_numbers_are_written_as_the_terminal_writes_them(visit: Opening) -> None
     found = page.evaluate(
         """async values => {
           const n = await import("/static/numbers.js");
-          return values.map(each => [n.figure(each), n.figure(each, 4), n.both(each), n.duration(each), n.percent(each)]);
+          return values.map(v => [n.figure(v), n.figure(v, 4), n.both(v), n.duration(v), n.percent(v)]);
         }""",
         values,
     )
     for value, said in zip(values, found, strict=True):
-        expected = [text.figure(value), text.figure(value, 4), text.both(value), text.duration(value), text.percent(value)]
+        expected = [
+            text.figure(value),
+            text.figure(value, 4),
+            text.both(value),
+            text.duration(value),
+            text.percent(value),
+        ]
         assert said == expected, json.dumps([value, said, expected])
     parts = [[52.11, 18.63, 0.849, 0.7957, 0.1619], [1 / 3] * 3, [0.005, 0.005, 0.99]]
     for each in parts:

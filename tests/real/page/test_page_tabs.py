@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WORDS, Opening, address, answered, flags
+from asking import WORDS, Opening, address, answered, flags
 
 CASES = Path(__file__).parents[2] / "check_cases"
 JOB = {name: WORDS[name] for name in ("model", "on", "seq", "batch")}
@@ -78,7 +78,8 @@ def test_the_points_of_the_frontier_are_reached_by_keys(visit: Opening) -> None:
 def test_a_search_is_stopped_and_keeps_what_it_found(visit: Opening) -> None:
     words = {"model": "deepseek-v3", "on": "2048xh100-sxm", "seq": "4096", "batch": "15360", "space": "full"}
     page = visit(address(words, "plan"))
-    page.wait_for_function("() => /counted/.test(document.querySelector('#plan .status').textContent)")
+    counted = "() => /counted/.test(document.querySelector('#plan .status').textContent)"
+    page.wait_for_function(counted, timeout=60_000)
     assert text_of(page, "#plan button.main") == "Stop"
     page.click("#plan button.main")
     page.wait_for_function("() => document.querySelector('#plan .status').textContent.startsWith('Stopped')")
@@ -113,12 +114,13 @@ def test_two_layouts_are_compared_item_by_item(visit: Opening) -> None:
     page.wait_for_selector("#compare .items")
 
     record = answered("compare", "tp=8,pp=4", "tp=4,pp=8", *flags(JOB))
-    found = {cells(row)[0]: cells(row) for row in page.locator("#compare .items tbody tr").all()}
+    listed = [cells(row) for row in page.locator("#compare .items tbody tr").all()]
+    found = {row[0]: row for row in listed}
     items = {item["name"]: item for item in record["items"]}
     assert found["activations"][1:3] == [f"{items['memory.activations'][side] / GIB:.1f} GiB" for side in "ab"]
     assert found["step"][1:3] == [f"{items['step_seconds'][side]:.2f} s" for side in "ab"]
     assert found["tensor-parallel exchange"][4] == f"{items['step.tensor']['ratio']:.3f}"
-    assert len(found) == len(items)
+    assert len(listed) == len(items)
     assert "tp 8 → 4" in text_of(page, "#compare") and "B FASTER" in text_of(page, "#compare")
     page.wait_for_selector(".pair-diagram svg >> nth=1")
     ends = page.locator(".pair-diagram svg text.end.small").all_text_contents()
@@ -142,7 +144,7 @@ def test_a_script_is_checked_where_it_stands(visit: Opening) -> None:
 
 
 def test_a_pasted_script_opens_the_check_and_is_shown_as_text(visit: Opening) -> None:
-    page = visit(address(WORDS))
+    page = visit(address(WORDS), expected="422")  # it says too little to be checked
     page.wait_for_selector("#answer .why")
     script = "torchrun pretrain_gpt.py \\\n  --tensor-model-parallel-size 4 '<img src=x onerror=alert(1)>'\n"
     page.evaluate(

@@ -11,9 +11,10 @@ export class Faults extends Error {
   }
 }
 
-const lost = (what, got) => new Faults([
-  { code: "", what, rule: "the page asks the server that it came from", got, fix: "start it again: outlay serve" },
-]);
+const lost = (what, got) =>
+  new Faults([
+    { code: "", what, rule: "the page asks the server that it came from", got, fix: "start it again: outlay serve" },
+  ]);
 
 /**
  * Ask one command. Throws Faults; an AbortError where `signal` ends it.
@@ -29,7 +30,10 @@ async function send(command, body, accept, signal) {
   let answer;
   try {
     answer = await fetch(`/api/${command}`, {
-      method: "POST", headers: { "Content-Type": "application/json", Accept: accept }, body: JSON.stringify(body), signal,
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: accept },
+      body: JSON.stringify(body),
+      signal,
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -42,7 +46,11 @@ async function send(command, body, accept, signal) {
 /** @param {Response} answer */
 async function refusal(answer) {
   let found = null;
-  try { found = await answer.json(); } catch { /* no JSON: said below */ }
+  try {
+    found = await answer.json();
+  } catch {
+    /* no JSON: said below */
+  }
   if (Array.isArray(found?.errors)) return new Faults(found.errors);
   return lost("the server could not answer", `${answer.status} ${answer.statusText}`);
 }
@@ -85,7 +93,8 @@ async function* events(body) {
 
 /** One event: its kind and its data. @param {string} block @returns {[string, any] | null} */
 function event(block) {
-  let kind = "message", data = "";
+  let kind = "message",
+    data = "";
   for (const each of block.split("\n")) {
     if (each.startsWith("event:")) kind = each.slice(6).trim();
     else if (each.startsWith("data:")) data += each.slice(5).replace(/^ /, "");

@@ -33,9 +33,17 @@ export function kindOf(name, text) {
   if (!text.trim()) return { kind: "none", why: `${name || "the text"} is empty` };
   if (/^\s*\{/.test(text)) {
     let config;
-    try { config = JSON.parse(text); } catch { return { kind: "file" }; }
+    try {
+      config = JSON.parse(text);
+    } catch {
+      return { kind: "file" };
+    }
     const keys = Object.keys(config);
-    if (["hidden_size", "num_hidden_layers", "model_type", "n_layer", "d_model", "n_embd"].some((key) => keys.includes(key))) {
+    if (
+      ["hidden_size", "num_hidden_layers", "model_type", "n_layer", "d_model", "n_embd"].some((key) =>
+        keys.includes(key),
+      )
+    ) {
       return { kind: "config", config };
     }
     if (keys.some((key) => /_config$/.test(key) && typeof config[key] === "object" && config[key]?.hidden_size)) {

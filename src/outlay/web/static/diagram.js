@@ -2,7 +2,7 @@
 
 import { responsive, tableTools } from "./bars.js";
 import { announce, el, fill, svg, table } from "./dom.js";
-import { duration, figure, percent, whole } from "./numbers.js";
+import { counted, duration, figure, percent, whole } from "./numbers.js";
 import { controls } from "./controls.js";
 import * as painter from "./painter.js";
 import { CAUSES, KINDS, TONES, WORDS, inFlight, nameOf, spoken, tracksOf } from "./tracks.js";
@@ -14,7 +14,10 @@ const MOST_KEYS = "w s zoom, a d pan, arrows walk, f fit, e fold, c critical pat
 
 /** One diagram: what it shows, and how it is drawn. */
 export class Diagram {
-  /** @param {HTMLElement} host @param {string} [tools] the place of its table's buttons; without, legend and buttons are left out */
+  /**
+   * @param {HTMLElement} host
+   * @param {string} [tools] the place of its table's buttons; without, legend and buttons are left out
+   */
   constructor(host, tools = "") {
     this.tracks = [];
     this.cursor = null; // {row, at}
@@ -50,41 +53,86 @@ export class Diagram {
 
   time = (value) => (this.ticks ? `${Number(value.toPrecision(4))} ${this.ticks}` : duration(value));
 
-  hint() { this.readout.textContent = `Point at an operation, or focus the picture: ${MOST_KEYS}.`; }
+  hint() {
+    this.readout.textContent = `Point at an operation, or focus the picture: ${MOST_KEYS}.`;
+  }
 
   /** The sentence and the legend. */
   say() {
-    const { idle, accelerators: cards } = this.record, rows = this.tracks.length, operations = this.tracks.reduce((sum, track) => sum + track.start.length, 0);
-    const causes = CAUSES.filter((cause) => idle.by_cause[cause] > 0).map((cause) => `${cause} ${percent(idle.by_cause[cause] / idle.total)}`);
-    this.sentence.textContent = `${rows} row${rows === 1 ? "" : "s"} for ${cards} rank${cards === 1 ? "" : "s"}, ${whole(operations)} operations drawn; step ${this.time(this.makespan)}, idle ${percent(idle.share)} = `
-      + `${this.time(idle.total / cards)} a rank${causes.length ? `: ${causes.join(", ")}` : ""}.`;
+    const { idle, accelerators: cards } = this.record,
+      rows = this.tracks.length,
+      operations = this.tracks.reduce((sum, track) => sum + track.start.length, 0);
+    const causes = CAUSES.filter((cause) => idle.by_cause[cause] > 0).map(
+      (cause) => `${cause} ${percent(idle.by_cause[cause] / idle.total)}`,
+    );
+    this.sentence.textContent =
+      `${counted(rows, "row")} for ${counted(cards, "rank")}, ${whole(operations)} operations drawn; ` +
+      `step ${this.time(this.makespan)}, idle ${percent(idle.share)} = ` +
+      `${this.time(idle.total / cards)} a rank${causes.length ? `: ${causes.join(", ")}` : ""}.`;
     const kinds = KINDS.filter((kind, code) => this.tracks.some((track) => track.kind.includes(code)));
-    fill(this.legend, kinds.map((kind) => el("span", {}, el("i", { class: `swatch ${TONES[kind]}`, "aria-hidden": "true" }), WORDS[kind])),
+    fill(
+      this.legend,
+      kinds.map((kind) =>
+        el("span", {}, el("i", { class: `swatch ${TONES[kind]}`, "aria-hidden": "true" }), WORDS[kind]),
+      ),
       el("span", {}, el("i", { class: "swatch X", "aria-hidden": "true" }), "several kinds in 2 px"),
-      CAUSES.filter((cause) => idle.by_cause[cause] > 0).map((cause) => el("span", {},
-        svg("svg", { width: 14, height: 12, class: "swatch-svg", "aria-hidden": "true" }, svg("rect", { width: 14, height: 12, fill: `url(#idle-${cause})` })), `idle: ${cause}`)));
+      CAUSES.filter((cause) => idle.by_cause[cause] > 0).map((cause) =>
+        el(
+          "span",
+          {},
+          svg(
+            "svg",
+            { width: 14, height: 12, class: "swatch-svg", "aria-hidden": "true" },
+            svg("rect", { width: 14, height: 12, fill: `url(#idle-${cause})` }),
+          ),
+          `idle: ${cause}`,
+        ),
+      ),
+    );
   }
 
   /** Everything, for a width. @param {number} width */
   lay(width) {
-    const at = this.at = painter.frame(this.tracks.length, width);
+    const at = (this.at = painter.frame(this.tracks.length, width));
     const layer = (name) => svg("g", { class: name, transform: `translate(${at.left})` });
-    this.layers = { overview: layer("overview"), viewport: layer("still"), rows: layer("rows"), axis: layer("still"), flight: layer("still"), margins: layer("still"), path: layer("still"), cursor: layer("still") };
-    this.svg = svg("svg", {
-      viewBox: `0 0 ${width} ${at.height}`, width, height: at.height, role: "application", tabindex: 0, "aria-label": this.record.title ?? "timing diagram",
-      "aria-roledescription": "timing diagram", "aria-describedby": this.readout.id,
-    }, Object.values(this.layers));
+    this.layers = {
+      overview: layer("overview"),
+      viewport: layer("still"),
+      rows: layer("rows"),
+      axis: layer("still"),
+      flight: layer("still"),
+      margins: layer("still"),
+      path: layer("still"),
+      cursor: layer("still"),
+    };
+    this.svg = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${at.height}`,
+        width,
+        height: at.height,
+        role: "application",
+        tabindex: 0,
+        "aria-label": this.record.title ?? "timing diagram",
+        "aria-roledescription": "timing diagram",
+        "aria-describedby": this.readout.id,
+      },
+      Object.values(this.layers),
+    );
     fill(this.picture, this.svg);
     this.keys.listen(this.svg);
     this.overview();
     this.paint();
   }
 
-  overview() { fill(this.layers.overview, painter.overview(this.tracks, this.view, this.at)); }
+  overview() {
+    fill(this.layers.overview, painter.overview(this.tracks, this.view, this.at));
+  }
 
   /** What depends on the view. The time it took stands at the picture. */
   paint() {
-    const began = performance.now(), { layers, view, at } = this;
+    const began = performance.now(),
+      { layers, view, at } = this;
     const { made, bucketed } = painter.rows(this.tracks, view, at);
     fill(layers.rows, made);
     fill(layers.viewport, painter.viewport(view, at));
@@ -108,10 +156,21 @@ export class Diagram {
     const { layers, view, at, cursor } = this;
     fill(layers.margins, painter.margins(this.tracks, at, this.time, this.makespan, cursor?.row ?? -1));
     if (!cursor) return fill(layers.cursor);
-    const track = this.tracks[cursor.row], window = view.window(at.width);
-    const left = Math.max(0, window.x(track.start[cursor.at])), right = Math.min(at.width, window.x(track.end[cursor.at]));
+    const track = this.tracks[cursor.row],
+      window = view.window(at.width);
+    const left = Math.max(0, window.x(track.start[cursor.at])),
+      right = Math.min(at.width, window.x(track.end[cursor.at]));
     if (right < 0 || left > at.width) return fill(layers.cursor);
-    return fill(layers.cursor, svg("rect", { class: "cursor", x: left, y: at.top + cursor.row * at.pitch, width: Math.max(2, right - left), height: at.row }));
+    return fill(
+      layers.cursor,
+      svg("rect", {
+        class: "cursor",
+        x: left,
+        y: at.top + cursor.row * at.pitch,
+        width: Math.max(2, right - left),
+        height: at.row,
+      }),
+    );
   }
 
   /** Take an operation. @param {number} row @param {number} index @param {boolean} aloud */
@@ -134,17 +193,25 @@ export class Diagram {
       ranks += track.ranks.length;
       for (const [cause, start, end] of track.gaps) waited[cause] += track.ranks.length * inside(start, end);
     }
-    const all = (to - from) * ranks, idle = CAUSES.reduce((sum, cause) => sum + waited[cause], 0);
-    const causes = CAUSES.filter((cause) => waited[cause] > 0).map((cause) => `${cause} ${percent(waited[cause] / all)}`);
-    this.readout.textContent = `${this.time(from)} to ${this.time(to)}: busy ${percent(1 - idle / all)}, idle ${percent(idle / all)}${causes.length ? ` (${causes.join(", ")})` : ""}`;
+    const all = (to - from) * ranks,
+      idle = CAUSES.reduce((sum, cause) => sum + waited[cause], 0);
+    const causes = CAUSES.filter((cause) => waited[cause] > 0).map(
+      (cause) => `${cause} ${percent(waited[cause] / all)}`,
+    );
+    const why = causes.length ? ` (${causes.join(", ")})` : "";
+    this.readout.textContent = `${this.time(from)} to ${this.time(to)}: busy ${percent(1 - idle / all)}, idle ${percent(idle / all)}${why}`;
     announce(this.readout.textContent, 0);
   }
 
   table() {
     const heads = ["rank", "busy", "idle", "idle share", ...CAUSES, "in flight at the peak"];
     const rows = (this.record.ranks ?? []).map((rank) => [
-      `${rank.rank}`, this.time(rank.busy), this.time(rank.idle), percent(rank.idle_share),
-      ...CAUSES.map((cause) => this.time(rank.idle_by_cause[cause])), figure(rank.peak_in_flight, 2),
+      `${rank.rank}`,
+      this.time(rank.busy),
+      this.time(rank.idle),
+      percent(rank.idle_share),
+      ...CAUSES.map((cause) => this.time(rank.idle_by_cause[cause])),
+      figure(rank.peak_in_flight, 2),
     ]);
     return { heads, rows, element: table({ heads, rows }) };
   }

@@ -46,26 +46,52 @@ export const fill = (into, ...children) => {
 export function table({ heads, rows, left = 1, caption = "", name = "" }) {
   const cell = (kind, value, at, more = {}) => el(kind, { class: at < left ? "l" : null, ...more }, value);
   return el(
-    "table", { class: name || null }, caption && el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, heads.map((head, at) => cell("th", head, at, { scope: "col" })))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value, at) =>
-      at === 0 ? cell("th", value, at, { scope: "row" }) : cell("td", value, at))))),
+    "table",
+    { class: name || null },
+    caption && el("caption", {}, caption),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        heads.map((head, at) => cell("th", head, at, { scope: "col" })),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      rows.map((row) =>
+        el(
+          "tr",
+          {},
+          row.map((value, at) => (at === 0 ? cell("th", value, at, { scope: "row" }) : cell("td", value, at))),
+        ),
+      ),
+    ),
   );
 }
 
 /** A table that scrolls by itself on a narrow screen, and by keys. @param {string} label @param {Element} made */
-export const scrolling = (label, made) => el("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" }, made);
+export const scrolling = (label, made) =>
+  el("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" }, made);
 
 let waiting = 0;
 /** Say something to a screen reader, once typing has settled. @param {string} text @param {number} [after] ms */
 export function announce(text, after = 700) {
   clearTimeout(waiting);
-  waiting = setTimeout(() => { byId("said").textContent = text; }, after);
+  waiting = setTimeout(() => {
+    byId("said").textContent = text;
+  }, after);
 }
 
 /** A button that asks where a figure comes from. @param {string} quantity @param {...any} children */
 export const why = (quantity, ...children) =>
-  el("button", { type: "button", class: "why", "data-why": quantity, title: `where it comes from: ${quantity}` }, children);
+  el(
+    "button",
+    { type: "button", class: "why", "data-why": quantity, title: `where it comes from: ${quantity}` },
+    children,
+  );
 
 /** Copy a text and say so on the button. @param {HTMLElement} button @param {string} text */
 export async function copy(button, text) {
@@ -77,7 +103,9 @@ export async function copy(button, text) {
     button.textContent = "Not copied: the browser does not allow it";
   }
   announce(button.textContent, 0);
-  setTimeout(() => { button.textContent = word; }, 1500);
+  setTimeout(() => {
+    button.textContent = word;
+  }, 1500);
 }
 
 /** Hand a text over as a file. @param {string} name @param {string} text @param {string} [type] */

@@ -13,28 +13,46 @@ export function valued(value, unit) {
   if (unit === "B") return both(value, 4);
   if (unit === "s") return duration(value, 4);
   if (unit === "share") return percent(value, 4);
-  return `${Number.isInteger(value) ? value.toLocaleString("en-US") : Math.abs(value) < 1e6 ? general(value) : figure(value, 4)}${unit ? ` ${unit}` : ""}`;
+  const small = Math.abs(value) < 1e6 ? general(value) : figure(value, 4);
+  return `${Number.isInteger(value) ? value.toLocaleString("en-US") : small}${unit ? ` ${unit}` : ""}`;
 }
 
-/** A value as it stands within a derivation: one unit, the one that suits it. @param {number} value @param {string} unit */
+/**
+ * A value as it stands within a derivation: one unit, the one that suits it.
+ * @param {number} value
+ * @param {string} unit
+ */
 function brief(value, unit) {
   if (value === 0) return `0${{ share: " %", "": "" }[unit] ?? ` ${unit}`}`;
-  const [size, word] = unit === "B" ? [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [0, "B"]].find(([least]) => Math.abs(value) >= least) : [0, ""];
+  const [size, word] =
+    unit === "B"
+      ? [
+          [1e9, "GB"],
+          [1e6, "MB"],
+          [1e3, "kB"],
+          [0, "B"],
+        ].find(([least]) => Math.abs(value) >= least)
+      : [0, ""];
   return word ? `${size ? figure(value / size, 4) : general(value)} ${word}` : valued(value, unit);
 }
 
 /** The drawer. `body` gives the question as it stands, `command` the line of a quantity.
  * @param {() => {words: any, config?: any}} body @param {(quantity: string) => string} command */
 export function drawer(body, command) {
-  const host = byId("drawer"), heading = byId("h-drawer"), place = byId("explained");
-  let from = null, pending = null;
+  const host = byId("drawer"),
+    heading = byId("h-drawer"),
+    place = byId("explained");
+  let from = null,
+    pending = null;
   const close = () => {
     host.hidden = true;
     document.body.classList.remove("explaining");
     from?.focus();
   };
   byId("close-drawer").addEventListener("click", close);
-  host.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  host.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
   const open = async (quantity, button) => {
     pending?.abort();
     pending = new AbortController();
@@ -50,7 +68,10 @@ export function drawer(body, command) {
       announce(`${quantity} explained`, 0);
     } catch (error) {
       if (error.name === "AbortError") return;
-      fill(place, (error instanceof Faults ? error.faults : [{ what: String(error), rule: "", got: "", fix: "" }]).map(faultOf));
+      fill(
+        place,
+        (error instanceof Faults ? error.faults : [{ what: String(error), rule: "", got: "", fix: "" }]).map(faultOf),
+      );
     }
   };
   document.addEventListener("click", (event) => {
@@ -71,11 +92,24 @@ const explained = (record) => [
 
 /** One line of a derivation, and what it is made of. */
 function step(of, depth) {
-  const value = depth ? brief(of.value, of.unit) : valued(of.value, of.unit), numbers = of.numbers && !shows(of.numbers, value) ? [el("br"), el("span", { class: "eq" }, `= ${of.numbers}`)] : [];
-  const head = [el("b", {}, of.name), ` = ${of.formula}`, numbers, el("br"), el("span", { class: "eq strong" }, `= ${value}`)];
+  const value = depth ? brief(of.value, of.unit) : valued(of.value, of.unit),
+    numbers = of.numbers && !shows(of.numbers, value) ? [el("br"), el("span", { class: "eq" }, `= ${of.numbers}`)] : [];
+  const head = [
+    el("b", {}, of.name),
+    ` = ${of.formula}`,
+    numbers,
+    el("br"),
+    el("span", { class: "eq strong" }, `= ${value}`),
+  ];
   const said = of.sentence && depth > 0 && el("p", { class: "small faint" }, of.sentence);
   if (!of.steps?.length) return el("div", { class: "leaf" }, head, said);
-  return el("details", { open: depth < OPEN }, el("summary", {}, head), said, of.steps.map((each) => step(each, depth + 1)));
+  return el(
+    "details",
+    { open: depth < OPEN },
+    el("summary", {}, head),
+    said,
+    of.steps.map((each) => step(each, depth + 1)),
+  );
 }
 
 const shows = (numbers, value) => numbers === value || numbers === value.split(" (")[0];
@@ -83,14 +117,18 @@ const shows = (numbers, value) => numbers === value || numbers === value.split("
 function ladder(record) {
   const own = record.ladder.find((rung) => rung.name === "refined")?.value ?? record.value;
   const rows = record.ladder.map((rung) => [
-    rung.name, rung.value === null ? "\u2013" : valued(rung.value, rung.unit), rung.value === null || !own ? "" : (rung.value / own).toFixed(2), rung.note,
+    rung.name,
+    rung.value === null ? "\u2013" : valued(rung.value, rung.unit),
+    rung.value === null || !own ? "" : (rung.value / own).toFixed(2),
+    rung.note,
   ]);
   return scrolling("ladder of fidelity", table({ heads: ["", "value", "ratio", "from"], rows, name: "ladder" }));
 }
 
 /** The page of an error's code, whatever keys it has. @param {any} record */
 const page = (record) =>
-  Object.entries(record).filter(([name, value]) => typeof value === "string" && value && !["schema", "version"].includes(name))
+  Object.entries(record)
+    .filter(([name, value]) => typeof value === "string" && value && !["schema", "version"].includes(name))
     .map(([name, value]) => el("p", {}, el("span", { class: "part" }, name.replaceAll("_", " ")), " ", value));
 
 /** The link of this derivation, and its command. */

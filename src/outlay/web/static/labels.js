@@ -52,10 +52,25 @@ export const AXIS_OF = { tensor: "tp", context: "cp", expert: "ep", sends: "pp",
 export const label = (name) => LABELS[name] ?? name.replaceAll("_", " ");
 
 /** What `outlay explain` can say of a part of memory. */
-const MEMORY = new Set(
-  ["weights", "gradients", "unit", "optimizer", "gathered", "activations", "recomputed", "logits", "backward", "blocks",
-    "whole", "behind", "ends", "kernels", "buckets", "beside", "copies"],
-);
+const MEMORY = new Set([
+  "weights",
+  "gradients",
+  "unit",
+  "optimizer",
+  "gathered",
+  "activations",
+  "recomputed",
+  "logits",
+  "backward",
+  "blocks",
+  "whole",
+  "behind",
+  "ends",
+  "kernels",
+  "buckets",
+  "beside",
+  "copies",
+]);
 
 /** The quantity that explains a part of memory. @param {string} name */
 export const memoryQuantity = (name) => (MEMORY.has(name) ? `memory.${name}` : "memory");
@@ -69,23 +84,47 @@ export function stepQuantity(name) {
 /** The family that a part of memory is drawn in: a part's colour is that of what it belongs to. @param {string} name */
 export const family = (name) =>
   ({
-    weights: "weights", gathered: "weights", copies: "weights", beside: "weights",
-    gradients: "gradients", unit: "gradients", whole: "gradients", behind: "gradients", ends: "gradients", blocks: "gradients",
-    buckets: "gradients", optimizer: "optimizer", activations: "activations", recomputed: "activations",
-    backward: "logits", logits: "logits", kernels: "kernels",
+    weights: "weights",
+    gathered: "weights",
+    copies: "weights",
+    beside: "weights",
+    gradients: "gradients",
+    unit: "gradients",
+    whole: "gradients",
+    behind: "gradients",
+    ends: "gradients",
+    blocks: "gradients",
+    buckets: "gradients",
+    optimizer: "optimizer",
+    activations: "activations",
+    recomputed: "activations",
+    backward: "logits",
+    logits: "logits",
+    kernels: "kernels",
   })[name] ?? "buffers";
 
 /** The tone that a part of the step is drawn in. @param {string} name */
 export const tone = (name) =>
   ({
-    arithmetic: "F", recompute: "R", tensor: "C", context: "C", expert: "C", sends: "C", data: "C", offload: "C", wire: "C",
-    optimizer: "O", overhead: "O",
+    arithmetic: "F",
+    recompute: "R",
+    tensor: "C",
+    context: "C",
+    expert: "C",
+    sends: "C",
+    data: "C",
+    offload: "C",
+    wire: "C",
+    optimizer: "O",
+    overhead: "O",
   })[name] ?? "idle";
 
 /** A layout in a few words: the degrees that are not 1, and the options that matter.
  * @param {Record<string, any>} of @param {number} dp */
 export function degrees(of, dp) {
-  const words = ["tp", "cp", "pp", "vpp", "ep", "etp"].filter((name) => of[name] > 1).map((name) => `${name} ${of[name]}`);
+  const words = ["tp", "cp", "pp", "vpp", "ep", "etp"]
+    .filter((name) => of[name] > 1)
+    .map((name) => `${name} ${of[name]}`);
   words.push(`dp ${dp}`, `zero ${of.zero}`, `micro-batch ${of.micro_batch}`);
   if (of.pp > 1) words.push(of.schedule);
   if (of.recompute !== "none") words.push(`recompute ${of.recompute}`);
@@ -97,13 +136,25 @@ export function degrees(of, dp) {
 /** The same in the columns of a list of layouts. @param {Record<string, any>} of */
 export function options(of) {
   const overlap = ["tp", "ep", "dp"].filter((name) => of[`overlap_${name}`]);
-  const moved = [["optimizer", "offload"], ["parameters", "offload weights"], ["activations", "offload activations"]]
-    .filter(([name]) => of[`offload_${name}`]).map(([name, word]) => `${word} ${of[`offload_${name}`]}`);
+  const moved = [
+    ["optimizer", "offload"],
+    ["parameters", "offload weights"],
+    ["activations", "offload activations"],
+  ]
+    .filter(([name]) => of[`offload_${name}`])
+    .map(([name, word]) => `${word} ${of[`offload_${name}`]}`);
   return [
-    of.pp > 1 ? of.schedule : "", `zero ${of.zero}`, of.recompute === "none" ? "" : `recompute ${again(of)}`,
-    overlap.length ? `overlap ${overlap.join(" ")}` : "no overlap", ...moved,
-  ].filter(Boolean).join(", ");
+    of.pp > 1 ? of.schedule : "",
+    `zero ${of.zero}`,
+    of.recompute === "none" ? "" : `recompute ${again(of)}`,
+    overlap.length ? `overlap ${overlap.join(" ")}` : "no overlap",
+    ...moved,
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
 
 const again = (of) =>
-  of.recompute === "selective" ? of.recompute_modules.join(" ") || "selective" : `full ${of.recompute_layers || ""}`.trim();
+  of.recompute === "selective"
+    ? of.recompute_modules.join(" ") || "selective"
+    : `full ${of.recompute_layers || ""}`.trim();

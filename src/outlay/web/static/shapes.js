@@ -5,13 +5,18 @@
 
 import { KINDS, TONES, firstAfter } from "./tracks.js";
 
-export const NUMBERED = 14, OUTLINED = 4, BUCKET = 2; // px: from where on a number, an outline; the width of a bucket
+export const NUMBERED = 14,
+  OUTLINED = 4,
+  BUCKET = 2; // px: from where on a number, an outline; the width of a bucket
 const PURE = 0.9; // share of a bucket's work that one kind has to be
 const STEPS = 4; // steps of a bucket's opacity
 const LETTERS = ["F", "B", "W", "R", "X"]; // tones of operations
 const CODE = KINDS.map((kind) => LETTERS.indexOf(TONES[kind]));
 
-/** @typedef {{from: number, to: number, width: number, x: (time: number) => number, hole: [number, number] | null}} Window */
+/**
+ * @typedef {{from: number, to: number, width: number, x: (time: number) => number, hole: [number, number] | null}}
+ * Window
+ */
 
 /** Paths by their class and opacity, and the numbers that stand in operations. */
 export class Shapes {
@@ -40,14 +45,16 @@ const folded = (track, at, hole) => hole !== null && track.start[at] >= hole[0] 
 /** One row. @param {Shapes} shapes @param {import("./tracks.js").Track} track @param {Window} view */
 export function row(shapes, track, view, y, height, most = Infinity) {
   waits(shapes, track, view, y, height);
-  const first = firstAfter(track, view.from), last = firstAfter({ end: track.start }, view.to);
+  const first = firstAfter(track, view.from),
+    last = firstAfter({ end: track.start }, view.to);
   if (narrow(track, view, first, last)) buckets(shapes, track, view, y, height, first, last);
   else operations(shapes, track, view, y, height, first, last, most);
 }
 
 /** Whether a quarter of the operations in view are too narrow to be drawn one by one. */
 function narrow(track, view, first, last) {
-  const widths = [], every = Math.max(1, Math.floor((last - first) / 200));
+  const widths = [],
+    every = Math.max(1, Math.floor((last - first) / 200));
   for (let at = first; at < last; at += every) {
     if (!folded(track, at, view.hole)) widths.push(view.x(track.end[at]) - view.x(track.start[at]));
   }
@@ -59,7 +66,8 @@ function narrow(track, view, first, last) {
 function waits(shapes, track, view, y, height) {
   for (const [cause, start, end] of track.gaps) {
     if (end <= view.from || start >= view.to) continue;
-    const left = Math.max(0, view.x(start)), right = Math.min(view.width, view.x(end));
+    const left = Math.max(0, view.x(start)),
+      right = Math.min(view.width, view.x(end));
     if (right - left >= BUCKET) shapes.add(`#${cause}`, box(left, y, right - left, height));
   }
 }
@@ -67,13 +75,23 @@ function waits(shapes, track, view, y, height) {
 function operations(shapes, track, view, y, height, first, last, most) {
   for (let at = first; at < last; at++) {
     if (folded(track, at, view.hole)) continue;
-    const left = Math.max(0, view.x(track.start[at])), right = Math.min(view.width, view.x(track.end[at])), width = right - left;
+    const left = Math.max(0, view.x(track.start[at])),
+      right = Math.min(view.width, view.x(track.end[at])),
+      width = right - left;
     if (width <= 0) continue;
-    const kind = KINDS[track.kind[at]], pair = kind === "P";
-    const halves = pair ? [["F", y, height / 2, track.batch[at]], ["B", y + height / 2, height / 2, track.other[at]]]
+    const kind = KINDS[track.kind[at]],
+      pair = kind === "P";
+    const halves = pair
+      ? [
+          ["F", y, height / 2, track.batch[at]],
+          ["B", y + height / 2, height / 2, track.other[at]],
+        ]
       : [[TONES[kind], y, height, track.batch[at]]];
     for (const [tone, top, tall, batch] of halves) {
-      shapes.add(width >= OUTLINED ? `${tone} edge` : tone, notched(left, top, width, tall, top === y ? track.chunk[at] : 0));
+      shapes.add(
+        width >= OUTLINED ? `${tone} edge` : tone,
+        notched(left, top, width, tall, top === y ? track.chunk[at] : 0),
+      );
       const text = String(batch + 1);
       if (width >= NUMBERED && tall >= 10 && 6.5 * text.length + 3 <= width && shapes.texts.length < most) {
         shapes.texts.push([left + width / 2, top + tall / 2 + 4, text, `n t${tone}${track.chunk[at] ? " i" : ""}`]);
@@ -92,13 +110,19 @@ function notched(x, y, width, height, chunk) {
 
 function buckets(shapes, track, view, y, height, first, last) {
   shapes.bucketed = true;
-  const count = Math.ceil(view.width / BUCKET), cover = LETTERS.map(() => null);
+  const count = Math.ceil(view.width / BUCKET),
+    cover = LETTERS.map(() => null);
   for (let at = first; at < last; at++) {
     if (folded(track, at, view.hole)) continue;
-    const left = Math.max(0, view.x(track.start[at])) / BUCKET, right = Math.min(view.width, view.x(track.end[at])) / BUCKET;
-    const mine = cover[CODE[track.kind[at]]] ??= new Float32Array(count + 1);
-    const begin = Math.floor(left), end = Math.min(Math.floor(right), count - 1);
-    if (begin >= end) { mine[begin] += right - left; continue; }
+    const left = Math.max(0, view.x(track.start[at])) / BUCKET,
+      right = Math.min(view.width, view.x(track.end[at])) / BUCKET;
+    const mine = (cover[CODE[track.kind[at]]] ??= new Float32Array(count + 1));
+    const begin = Math.floor(left),
+      end = Math.min(Math.floor(right), count - 1);
+    if (begin >= end) {
+      mine[begin] += right - left;
+      continue;
+    }
     mine[begin] += begin + 1 - left;
     for (let b = begin + 1; b < end; b++) mine[b] += 1;
     mine[end] += right - end;
@@ -112,10 +136,11 @@ function runs(shapes, cover, count, view, y, height) {
   for (let b = 0; b < count; b++) codes[b] = codeOf(cover, b, (view.width - b * BUCKET) / BUCKET);
   for (let b = 0, begun = 0; b <= count; b++) {
     if (b < count && b > 0 && b + 1 < count) settle(codes, b);
-    if (b > begun && codes[b] !== codes[begun] || b === count) {
+    if ((b > begun && codes[b] !== codes[begun]) || b === count) {
       const code = codes[begun];
       if (code >= 0) {
-        const left = begun * BUCKET, name = `${LETTERS[code >> 3]} ${(code & 7) / STEPS}`;
+        const left = begun * BUCKET,
+          name = `${LETTERS[code >> 3]} ${(code & 7) / STEPS}`;
         shapes.add(name, box(left, y, Math.min(b * BUCKET, view.width) - left, height));
       }
       begun = b;
@@ -125,13 +150,18 @@ function runs(shapes, cover, count, view, y, height) {
 
 /** The tone and the step of opacity of a bucket; -1 where nothing is done in it. */
 function codeOf(cover, b, room) {
-  let busy = 0, most = 0, tone = 4;
+  let busy = 0,
+    most = 0,
+    tone = 4;
   for (let each = 0; each < cover.length; each++) {
     const here = cover[each]?.[b] ?? 0;
     busy += here;
-    if (here > most) { most = here; tone = each; }
+    if (here > most) {
+      most = here;
+      tone = each;
+    }
   }
-  const step = Math.min(STEPS, Math.ceil(STEPS * busy / Math.min(1, room) - 0.2));
+  const step = Math.min(STEPS, Math.ceil((STEPS * busy) / Math.min(1, room) - 0.2));
   if (step <= 0) return -1;
   return ((most >= PURE * busy ? tone : 4) << 3) + step;
 }

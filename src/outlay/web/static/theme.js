@@ -3,6 +3,8 @@
   try {
     const chosen = localStorage.getItem("theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
-  } catch { /* storage may be switched off: then as the system */ }
+  } catch {
+    /* storage may be switched off: then as the system */
+  }
   document.documentElement.classList.add("scripted");
 })();

@@ -1,12 +1,20 @@
 /** What was tried in this window: every layout that was counted, kept until the window closes. */
 
-const KEY = "tried", MOST = 60;
+const KEY = "tried",
+  MOST = 60;
 
-/** @typedef {{id: string, words: Record<string, any>, config: object | null, name: string, subject: string, verdict: string, seconds: number, peak: number, idle: number, pinned?: boolean}} Try */
+/**
+ * @typedef {{id: string, words: Record<string, any>, config: object | null, name: string, subject: string, verdict:
+ * string, seconds: number, peak: number, idle: number, pinned?: boolean}} Try
+ */
 
 /** @returns {Try[]} */
 function load() {
-  try { return JSON.parse(sessionStorage.getItem(KEY) ?? "[]"); } catch { return []; }
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
+  } catch {
+    return [];
+  }
 }
 
 /** @type {Try[]} newest first */
@@ -15,7 +23,11 @@ const listeners = [];
 
 function keep() {
   all = [...all.filter((each) => each.pinned), ...all.filter((each) => !each.pinned)].slice(0, MOST);
-  try { sessionStorage.setItem(KEY, JSON.stringify(all)); } catch { /* storage is full or off: the list lives on here */ }
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(all));
+  } catch {
+    /* storage is full or off: the list lives on here */
+  }
   for (const each of listeners) each(all);
 }
 
@@ -27,7 +39,8 @@ export function watch(listener) {
 
 /** Remember an answer. @param {Omit<Try, "id">} one */
 export function remember(one) {
-  const id = JSON.stringify([one.words, one.config]), before = all.find((each) => each.id === id);
+  const id = JSON.stringify([one.words, one.config]),
+    before = all.find((each) => each.id === id);
   all = [{ ...one, id, pinned: before?.pinned }, ...all.filter((each) => each.id !== id)];
   keep();
 }

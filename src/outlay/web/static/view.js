@@ -15,33 +15,45 @@ export class View {
     this.fit();
   }
 
-  get gone() { return this.folded && this.cut ? this.cut.end - this.cut.start : 0; }
-  get tear() { return this.gone ? TEAR * (this.makespan - this.gone) : 0; }
+  get gone() {
+    return this.folded && this.cut ? this.cut.end - this.cut.start : 0;
+  }
+  get tear() {
+    return this.gone ? TEAR * (this.makespan - this.gone) : 0;
+  }
   /** The length of the whole picture, in drawn time. */
-  get length() { return this.makespan - this.gone + this.tear; }
+  get length() {
+    return this.makespan - this.gone + this.tear;
+  }
 
-  fit() { [this.left, this.right] = [0, this.length]; }
+  fit() {
+    [this.left, this.right] = [0, this.length];
+  }
 
   /** Drawn time of a time. @param {number} time */
   drawn(time) {
     if (!this.gone || time <= this.cut.start) return time;
     if (time >= this.cut.end) return time - this.gone + this.tear;
-    return this.cut.start + (time - this.cut.start) / this.gone * this.tear;
+    return this.cut.start + ((time - this.cut.start) / this.gone) * this.tear;
   }
 
   /** The time at a drawn time. @param {number} at */
   time(at) {
     if (!this.gone || at <= this.cut.start) return at;
     if (at >= this.cut.start + this.tear) return at + this.gone - this.tear;
-    return this.cut.start + (at - this.cut.start) / this.tear * this.gone;
+    return this.cut.start + ((at - this.cut.start) / this.tear) * this.gone;
   }
 
   /** The window of this view on a picture of some width. @param {number} width @param {boolean} [whole] */
   window(width, whole = false) {
-    const left = whole ? 0 : this.left, right = whole ? this.length : this.right, scale = width / (right - left);
+    const left = whole ? 0 : this.left,
+      right = whole ? this.length : this.right,
+      scale = width / (right - left);
     const plain = !this.gone;
     return {
-      from: this.time(left), to: this.time(right), width,
+      from: this.time(left),
+      to: this.time(right),
+      width,
       x: plain ? (time) => (time - left) * scale : (time) => (this.drawn(time) - left) * scale,
       hole: plain ? null : [this.cut.start, this.cut.end],
     };
@@ -55,7 +67,9 @@ export class View {
   }
 
   /** Pan by a share of the width. @param {number} share */
-  pan(share) { this.show(this.left + share * (this.right - this.left), this.right - this.left); }
+  pan(share) {
+    this.show(this.left + share * (this.right - this.left), this.right - this.left);
+  }
 
   /** Show so much from a drawn time on, inside the whole. @param {number} left @param {number} wide */
   show(left, wide) {
@@ -65,7 +79,8 @@ export class View {
 
   /** Bring a span of time into view, as little as it takes. @param {number} start @param {number} end */
   reveal(start, end) {
-    const [from, to] = [this.drawn(start), this.drawn(end)], wide = this.right - this.left;
+    const [from, to] = [this.drawn(start), this.drawn(end)],
+      wide = this.right - this.left;
     if (from < this.left) this.show(from - wide * 0.1, wide);
     else if (to > this.right) this.show(Math.max(to - wide * 0.9, Math.min(from, to - wide)), wide);
   }
@@ -77,5 +92,7 @@ export class View {
     this.fit();
   }
 
-  get whole() { return this.right - this.left > 0.999 * this.length; }
+  get whole() {
+    return this.right - this.left > 0.999 * this.length;
+  }
 }

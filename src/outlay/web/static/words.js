@@ -53,7 +53,8 @@ export function changed(words, text) {
   const parts = text.trim().split(/\s+/);
   for (let at = 0; at < parts.length; at++) {
     if (!parts[at].startsWith("--")) continue;
-    const [raw, inline] = parts[at].slice(2).split("=", 2), name = LONG[raw] ?? raw;
+    const [raw, inline] = parts[at].slice(2).split("=", 2),
+      name = LONG[raw] ?? raw;
     const value = inline ?? (parts[at + 1] && !parts[at + 1].startsWith("--") ? parts[++at] : true);
     delete made[name.startsWith("no-") ? name.slice(3) : `no-${name}`];
     made[name] = value;
@@ -63,21 +64,57 @@ export function changed(words, text) {
 
 /** Long names of the command line that have a short one in addresses. */
 const LONG = {
-  "sequence-length": "seq", "global-batch": "batch", "micro-batch": "mbs", "bytes-per-parameter": "bytes",
-  "reserved-bytes": "reserved", "adapter-rank": "rank", "adapter-targets": "targets", frozen: "freeze",
+  "sequence-length": "seq",
+  "global-batch": "batch",
+  "micro-batch": "mbs",
+  "bytes-per-parameter": "bytes",
+  "reserved-bytes": "reserved",
+  "adapter-rank": "rank",
+  "adapter-targets": "targets",
+  frozen: "freeze",
   "batch-rampup": "rampup",
 };
 
 const FIELDS = {
-  tp: "tp", cp: "cp", pp: "pp", vpp: "vpp", ep: "ep", etp: "etp", dp_replicate: "dp-replicate", zero: "zero",
-  micro_batch: "mbs", schedule: "schedule", recompute: "recompute", loss_chunks: "loss-chunks", cp_kind: "cp-kind",
-  moe_dispatch: "moe-dispatch", graphs: "graphs", offload_optimizer: "offload-optimizer",
-  offload_parameters: "offload-parameters", offload_activations: "offload-activations", gather_unit: "gather-unit",
+  tp: "tp",
+  cp: "cp",
+  pp: "pp",
+  vpp: "vpp",
+  ep: "ep",
+  etp: "etp",
+  dp_replicate: "dp-replicate",
+  zero: "zero",
+  micro_batch: "mbs",
+  schedule: "schedule",
+  recompute: "recompute",
+  loss_chunks: "loss-chunks",
+  cp_kind: "cp-kind",
+  moe_dispatch: "moe-dispatch",
+  graphs: "graphs",
+  offload_optimizer: "offload-optimizer",
+  offload_parameters: "offload-parameters",
+  offload_activations: "offload-activations",
+  gather_unit: "gather-unit",
 };
 const USUAL = {
-  tp: 1, cp: 1, pp: 1, vpp: 1, ep: 1, etp: 1, dp_replicate: 1, micro_batch: 1, schedule: "1f1b", recompute: "none",
-  loss_chunks: 1, cp_kind: "ring", moe_dispatch: "all_to_all", graphs: "none", offload_optimizer: 0,
-  offload_parameters: 0, offload_activations: 0, gather_unit: "layer",
+  tp: 1,
+  cp: 1,
+  pp: 1,
+  vpp: 1,
+  ep: 1,
+  etp: 1,
+  dp_replicate: 1,
+  micro_batch: 1,
+  schedule: "1f1b",
+  recompute: "none",
+  loss_chunks: 1,
+  cp_kind: "ring",
+  moe_dispatch: "all_to_all",
+  graphs: "none",
+  offload_optimizer: 0,
+  offload_parameters: 0,
+  offload_activations: 0,
+  gather_unit: "layer",
 };
 
 /** A whole layout as words; what is as usual is left out, the ZeRO stage is always said.
@@ -100,9 +137,24 @@ export function ofLayout(layout) {
 
 /** Names of words that say a layout: they are replaced when another layout is taken. */
 export const LAYOUT_WORDS = new Set([
-  ...Object.values(FIELDS), "dp-shard", "recompute-layers", "recompute-modules", "recompute-group", "split",
-  "overlap-tp", "overlap-ep", "overlap-dp", "no-overlap-tp", "no-overlap-ep", "no-overlap-dp", "sp", "no-sp",
-  "keep-gathered", "no-keep-gathered", "accumulate-whole", "no-accumulate-whole",
+  ...Object.values(FIELDS),
+  "dp-shard",
+  "recompute-layers",
+  "recompute-modules",
+  "recompute-group",
+  "split",
+  "overlap-tp",
+  "overlap-ep",
+  "overlap-dp",
+  "no-overlap-tp",
+  "no-overlap-ep",
+  "no-overlap-dp",
+  "sp",
+  "no-sp",
+  "keep-gathered",
+  "no-keep-gathered",
+  "accumulate-whole",
+  "no-accumulate-whole",
 ]);
 
 /** The words that are no layout. @param {Words} words @returns {Words} */
