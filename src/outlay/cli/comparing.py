@@ -1,6 +1,7 @@
 """outlay compare: two bills, two layouts, or one of each."""
 
 import os
+from collections.abc import Mapping
 
 from ..bill import Bill
 from ..errors import Fault, InputError
@@ -40,6 +41,11 @@ def is_file(text: str) -> bool:
     return text == "-" or text.endswith(".json") or os.path.exists(text)
 
 
+def bill_of(given: Given, extra: Mapping[str, str], base: Asked | None = None) -> Bill:
+    """The bill of common flags, and of what one side says over them."""
+    return read_question(given, extra, base).bill()
+
+
 def _bill(given: Given, text: str, asked: Asked | None, common: Asked | None) -> Bill:
     """One side: a bill as it was printed; a layout over the common flags, or over the other side's bill."""
     if asked:
@@ -47,7 +53,7 @@ def _bill(given: Given, text: str, asked: Asked | None, common: Asked | None) ->
     faults = Faults()
     extra = assignments(text, faults)
     base = common if given.text("model") is None else None
-    bill = faults.attempt(lambda: read_question(given, extra, base).bill())
+    bill = faults.attempt(bill_of, given, extra, base)
     faults.stop()
     assert isinstance(bill, Bill)
     return bill

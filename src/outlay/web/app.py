@@ -63,7 +63,7 @@ def _pages(app: FastAPI, pages: Pages) -> None:
     async def page(request: Request) -> Response:
         return await pages.page(request.url.path.strip("/") or "bill", request.query_params.multi_items())
 
-    for path in ("/", "/bill", "/plan", "/compare", "/check"):
+    for path in ("/", "/bill", "/plan", "/search", "/compare", "/check"):
         app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_class=HTMLResponse)
 
     @app.get("/docs", include_in_schema=False)

@@ -19,6 +19,12 @@ FIELDS = ("model", "on", "seq", "batch", "tp", "pp", "cp", "vpp", "ep", "mbs", "
 CHOICES = ("schedule", "recompute", "zero", "engine", "precision", "optimizer")
 BOXES = ("overlap-tp",)
 TRUE = ("true", "1", "yes", "on")
+OTHER = "b"  # the second layout of a comparison without a script
+TABS = {"search": "plan"}
+COMPARE = (
+    '<noscript><form id="beside" method="get" action="/compare">{hidden}<label>beside the layout <input name="b" '
+    'placeholder="tp=4,pp=8"></label> <button>Compare</button></form></noscript>'
+)
 TITLES = {"bill": "bill", "plan": "plan", "compare": "compare", "check": "check"}
 
 
@@ -29,17 +35,37 @@ class Pages:
         self.desks = desks
         self.known: dict[str, Any] | None = None
 
-    async def page(self, tab: str, given: Sequence[tuple[str, str]]) -> HTMLResponse:
+    async def page(self, path: str, given: Sequence[tuple[str, str]]) -> HTMLResponse:
         """One tab with the answer to its words; without words, that of an example."""
         words = {word: text for word, text in given if text.strip()} or dict(EXAMPLE)
+        tab = TABS.get(path, path)
+        more = await self._without_script(path, words)
+        words.pop(OTHER, None)
         said = await self.desks.ask({"command": "first", "words": words})
         answer = json.loads(said.content)
         if self.known is None:
             self.known = json.loads((await self.desks.ask({"command": "known"})).content)
-        places = self._form(tab, words, answer) | _shown(answer)
+        places = self._form(tab, words, answer) | _shown(answer) | more
         kept = {"words": words, "command": "count", "answer": answer.get("record", answer)}
         page = filled(places | {"record": json_in_page(kept)})
         return HTMLResponse(page, 422 if said.kind == "errors" else 200, {"cache-control": "no-store"})
+
+    async def _without_script(self, path: str, words: Mapping[str, str]) -> dict[str, str]:
+        """What the tabs beside the bill say where no script runs: a way on, or its answer."""
+        if path == "plan":
+            link = f'<a href="/search?{escape(urlencode(words))}">Search the whole space</a>'
+            return {"plan": f"<noscript><p>{link} for this model, cluster and job.</p></noscript>"}
+        if path == "check":
+            return {
+                "check": "<noscript><p>Files are checked by the script of this page, or by outlay check.</p></noscript>"
+            }
+        if path == "compare" and OTHER not in words:
+            return {"compare": COMPARE.format(hidden=hidden(words, "beside"))}
+        if path in ("search", "compare"):
+            command = "ranking" if path == "search" else "beside"
+            made = json.loads((await self.desks.ask({"command": command, "words": dict(words)})).content)
+            return {TABS.get(path, path): made.get("html") or faults_html(made["errors"])}
+        return {}
 
     def _form(self, tab: str, words: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
         """The places of the form."""

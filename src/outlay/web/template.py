@@ -45,8 +45,9 @@ def titled(names: Iterable[tuple[str, str]]) -> str:
     return "".join(f'<option value="{escape(name)}">{escape(title)}</option>' for name, title in names)
 
 
-def hidden(words: Mapping[str, str]) -> str:
+def hidden(words: Mapping[str, str], form: str = "ask") -> str:
     """The words that no field of the page holds, so that they are sent again."""
     return "".join(
-        f'<input type="hidden" name="{escape(word)}" value="{escape(text)}" form="ask">' for word, text in words.items()
+        f'<input type="hidden" name="{escape(word)}" value="{escape(text)}" form="{form}">'
+        for word, text in words.items()
     )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Fault, InputError, quoted
 from ..flags import Given
+from . import first
 from .run_files import check, content_of, fix
 from .words import command_of, given_of
 
@@ -41,51 +41,6 @@ def _plan(question: Question, progress: "Progress | None") -> Record:
 
     given = _given("plan", question)
     return searched(read_search(given), progress, given.on("simulate")).record()
-
-
-def _first(question: Question) -> Record:
-    """What the first paint of a bill shows: its record, its parts as HTML, and what was left out filled in."""
-    from ...search.advice import advise
-    from ...show.record import plain, record
-    from ...show.report import html
-    from ...show.report.faults import faults_html
-    from ..question import read_question
-
-    bill = read_question(_given("count", question)).bill()
-    found, layout = advise(bill), bill.layout
-    degrees = {"mbs": layout.micro_batch} | {name: getattr(layout, name) for name in ("tp", "pp", "cp", "vpp", "ep")}
-    return {
-        "record": record(bill, found),
-        "html": {
-            "errors": faults_html([plain(each) for each in bill.violations]),
-            "answer": html.answer_html(bill, found),
-            "memory": html.memory_html(bill),
-            "step": html.step_html(bill),
-            "notes": html.notes_html(bill),
-        },
-        "defaults": degrees | {"seq": bill.job.sequence_length, "batch": bill.job.global_batch},
-    }
-
-
-def _known(_: Question) -> Record:
-    """What a form suggests: models, hardware, and the choices of some fields."""
-    from typing import get_args
-
-    from ...cluster.catalogue import accelerator_names, node_names
-    from ...engines.tables import engine_names
-    from ...job import Job
-    from ...layout.axes import Layout
-    from ...model.catalogue import names
-    from ..flags import hints
-
-    kinds = {"schedule": Layout, "recompute": Layout, "precision": Job, "optimizer": Job}
-    choices = {name: list(get_args(hints(cls)[name])) for name, cls in kinds.items()}
-    cards = [[f"64x{name}", name] for name in accelerator_names()]
-    return {
-        "models": [[name, name] for name in names()],
-        "hardware": [*cards, *([f"8x{name}", f"8 nodes {name}"] for name in node_names())],
-        "choices": choices | {"zero": ["0", "1", "2", "3"], "engine": list(engine_names())},
-    }
 
 
 def _advice(question: Question) -> Record:
@@ -163,14 +118,14 @@ def _operations(of: "Drawn") -> Record | None:
         idle = [list(each) for each in waits]
         gaps |= dict.fromkeys(lane.ranks, idle)
         row = []
-        for kind, stage, first, other, start, end in zip(
+        for kind, stage, number, other, start, end in zip(
             lane.kind.tolist(), lane.stage.tolist(), lane.micro_batch.tolist(), lane.other.tolist(),
             lane.start.tolist(), lane.end.tolist(), strict=True,
         ):  # fmt: skip
             if kind == "P":
-                row += [["F", stage, first, start, end], ["B", stage, other, start, end]]
+                row += [["F", stage, number, start, end], ["B", stage, other, start, end]]
             else:
-                row.append([kind, stage, first, start, end])
+                row.append([kind, stage, number, start, end])
         rows |= dict.fromkeys(lane.ranks, row)
     return {
         "ranks": len(rows),
@@ -192,8 +147,10 @@ def _hardware(_: Question) -> Record:
 
 
 OWN: Mapping[str, Callable[[Question], Record]] = {
-    "first": _first,
-    "known": _known,
+    "first": first.bill,
+    "known": first.known,
+    "ranking": first.ranking,
+    "beside": first.beside,
     "advice": _advice,
     "legal": _legal,
     "ranks": _ranks,
@@ -204,8 +161,3 @@ OWN: Mapping[str, Callable[[Question], Record]] = {
     "models": _models,
     "hardware": _hardware,
 }
-
-
-def unknown(command: str) -> InputError:
-    """A question of no command."""
-    return InputError(Fault("WEB001", "there is no such question", "those of /docs", quoted(command), "/api/count"))
