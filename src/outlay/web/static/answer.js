@@ -50,7 +50,8 @@ function impossible(bill) {
     `on ${counted(ranks, "card")}: the state alone is `,
     why("memory", both(factor * memory.usable_bytes)),
     ` a card, of ${both(memory.usable_bytes)} usable: ${figure(factor)} times too much.`,
-    ` Recompute and micro-batch do not touch state. State fits from ${counted(Math.ceil(factor * ranks), "card")} on, or with offload`,
+    " Recompute and micro-batch do not touch state. State fits from ",
+    `${counted(Math.ceil(factor * ranks), "card")} on, or with offload`,
   ];
 }
 
@@ -148,7 +149,7 @@ export function broken(violations) {
   const nearest = [...new Set(violations.flatMap((each) => each.nearest))];
   return [
     ...violations.map((each) => faultOf(each)),
-    nearest.length &&
+    nearest.length > 0 &&
       el(
         "p",
         { class: "nearest" },

@@ -199,7 +199,8 @@ export class Diagram {
       (cause) => `${cause} ${percent(waited[cause] / all)}`,
     );
     const why = causes.length ? ` (${causes.join(", ")})` : "";
-    this.readout.textContent = `${this.time(from)} to ${this.time(to)}: busy ${percent(1 - idle / all)}, idle ${percent(idle / all)}${why}`;
+    this.readout.textContent =
+      `${this.time(from)} to ${this.time(to)}: busy ${percent(1 - idle / all)}, ` + `idle ${percent(idle / all)}${why}`;
     announce(this.readout.textContent, 0);
   }
 

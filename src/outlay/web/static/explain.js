@@ -87,7 +87,7 @@ const explained = (record) => [
   el("p", {}, record.derivation.sentence),
   el("h3", {}, "How it is made"),
   el("div", { class: "derivation" }, step(record.derivation, 0)),
-  record.ladder?.length && [el("h3", {}, "The same figure, coarser and finer"), ladder(record)],
+  record.ladder?.length > 0 && [el("h3", {}, "The same figure, coarser and finer"), ladder(record)],
 ];
 
 /** One line of a derivation, and what it is made of. */

@@ -187,7 +187,7 @@ function reasons(plan) {
   ]);
   return [
     made,
-    rows.length && scrolling("worth of more", table({ heads: ["what more would give", "step", "tokens/s"], rows })),
+    rows.length > 0 && scrolling("worth of more", table({ heads: ["what more would give", "step", "tokens/s"], rows })),
   ];
 }
 
