@@ -42,6 +42,8 @@ def test_a_plan_is_searched_and_its_best_is_that_of_the_terminal(visit: Opening)
     slow = 2 * min(each["seconds"] for each in plan["frontier"])
     assert page.locator("#plan circle.frontier").count() == sum(each["seconds"] <= slow for each in plan["frontier"])
 
+    page.click('[data-tools="frontier"] button >> nth=0')
+    assert page.locator("#table-frontier tbody tr").count() == len(plan["frontier"])
     page.fill("#filter", "pp=4 vpp>1")
     kept = sum(one["layout"]["pp"] == 4 and one["layout"]["vpp"] > 1 for one in plan["best"])
     assert page.locator("table.best tbody tr").count() == kept
@@ -125,6 +127,17 @@ def test_two_layouts_are_compared_item_by_item(visit: Opening) -> None:
     page.wait_for_selector(".pair-diagram svg >> nth=1")
     ends = page.locator(".pair-diagram svg text.end.small").all_text_contents()
     assert ends.count(ends[0]) >= 2 or len({end for end in ends if " s" in end}) >= 1
+
+
+def test_a_comparison_is_a_link(visit: Opening) -> None:
+    page = visit(address({**WORDS, "b": "tp=4,pp=8,overlap-tp=true"}, "compare"))
+    page.wait_for_selector("#compare .items")
+
+    record = answered("compare", "tp=8,pp=4", "tp=4,pp=8,overlap-tp=true", *flags(JOB))
+    items = {item["name"]: item for item in record["items"]}
+    found = {cells(row)[0]: cells(row) for row in page.locator("#compare .items tbody tr").all()}
+    assert found["step"][1:3] == [f"{items['step_seconds'][side]:.2f} s" for side in "ab"]
+    assert "b=tp%3D4,pp%3D8,overlap-tp%3Dtrue" in page.url
 
 
 def test_a_script_is_checked_where_it_stands(visit: Opening) -> None:

@@ -12,7 +12,8 @@ import * as tried from "./tried.js";
 /**
  * The tab.
  * @param {HTMLElement} host
- * @param {{load: (one: import("./tried.js").Try) => void, draw: (words: any, config: any) => Promise<any>}} on
+ * @param {{load: (one: import("./tried.js").Try) => void, draw: (words: any, config: any) => Promise<any>,
+ *   asked: (one: any, other: any) => void}} on
  */
 export function compareView(host, on) {
   const a = el("select", { id: "side-a" }),
@@ -71,6 +72,7 @@ export function compareView(host, on) {
     if (key === shown) return;
     pending?.abort();
     pending = new AbortController();
+    on.asked(one, other);
     try {
       const record = await ask(
         "compare",

@@ -154,10 +154,10 @@ export function draw(of, config, signal) {
   return ask("draw", { words: of, ...(config ? { config } : {}) }, signal);
 }
 
-function remember(bill) {
-  const model = state.config ? "config.json" : state.words.model;
+function remember(bill, words = state.words) {
+  const model = state.config ? "config.json" : words.model;
   tried.remember({
-    words: state.words,
+    words,
     config: state.config,
     name: degrees(bill.layout, bill.derived.dp),
     subject: `${model} on ${bill.cluster.name}`,
@@ -176,4 +176,10 @@ export async function first(answer) {
     extras(pending.signal);
   } else if (answer.errors?.length) refuse(answer.errors);
   return Boolean(answer.memory || answer.errors?.length);
+}
+
+/** A second question beside the first, for a comparison. @param {any} words */
+export async function beside(words) {
+  const bill = await ask("count", { ...question(), words });
+  if (!bill.rows && !bill.violations.length) remember(bill, words);
 }

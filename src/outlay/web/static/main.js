@@ -5,7 +5,7 @@ import { patterns } from "./bars.js";
 import { checkView } from "./check.js";
 import { compareView } from "./compare.js";
 import { kindOf, unpack } from "./config.js";
-import { count, draw, first as firstAnswer } from "./counting.js";
+import { beside, count, draw, first as firstAnswer } from "./counting.js";
 import { byId, copy } from "./dom.js";
 import { chosenTheme, drops } from "./drop.js";
 import { drawer } from "./explain.js";
@@ -17,6 +17,7 @@ import * as tried from "./tried.js";
 import * as words from "./words.js";
 
 const TABS = ["bill", "plan", "compare", "check"];
+const PLAN_WORDS = new Set(["space", "headroom", "no-offload", "no-recompute"]);
 patterns();
 const explain = drawer(question, (quantity) => words.line("explain", state.words, quantity));
 const plans = planView(byId("plan"), {
@@ -31,7 +32,10 @@ const plans = planView(byId("plan"), {
 const compares = compareView(byId("compare"), {
   load: (one) => restore(one.words, one.config, true),
   draw,
-  asked: () => {},
+  asked: (one, other) => {
+    state.pair = [one, other];
+    if (state.tab === "compare") put(true);
+  },
 });
 const checks = checkView(byId("check"), { on: () => state.words.on ?? "" });
 
@@ -163,24 +167,23 @@ function clicks() {
   });
 }
 
+/** The words that the page came with, and on the tabs Plan and Compare what else stands among them. */
+function addressed(first, name) {
+  const given = Object.entries(first.words ?? {}).map(([key, value]) => [key, value === "true" ? true : value]);
+  const { b = "", ...all } = location.search ? words.read(location.search) : Object.fromEntries(given);
+  const plans = name === "plan" && location.search !== "";
+  const narrows = ([key]) => plans && (words.LAYOUT_WORDS.has(key) || PLAN_WORDS.has(key));
+  state.narrowed = Object.fromEntries(Object.entries(all).filter(narrows));
+  state.words = Object.fromEntries(Object.entries(all).filter((pair) => !narrows(pair)));
+  return b;
+}
+
 /** The first paint came with its answer; a model in the fragment never reached the server, and is asked for now. */
 async function begin() {
-  const first = JSON.parse(byId("record").textContent || "{}"),
-    name = location.pathname.slice(1);
-  state.words = location.search
-    ? words.read(location.search)
-    : Object.fromEntries(
-        Object.entries(first.words ?? {}).map(([key, value]) => [key, value === "true" ? true : value]),
-      );
-  if (name === "plan" && location.search) {
-    state.narrowed = Object.fromEntries(
-      Object.entries(state.words).filter(
-        ([key]) => words.LAYOUT_WORDS.has(key) || ["space", "headroom", "no-offload", "no-recompute"].includes(key),
-      ),
-    );
-    state.words = Object.fromEntries(Object.entries(state.words).filter(([key]) => !(key in state.narrowed)));
-    plans.narrow(state.narrowed);
-  }
+  const first = JSON.parse(byId("record").textContent || "{}");
+  const name = location.pathname.slice(1);
+  const other = addressed(first, name);
+  plans.narrow(state.narrowed);
   let config = null;
   try {
     config = await unpack(location.hash);
@@ -194,6 +197,7 @@ async function begin() {
   }
   write(state.words, Boolean(config));
   if (config || name === "plan" || !(await firstAnswer(first.answer ?? {}))) await count();
+  if (other) await beside(words.put(state.words, String(other))).catch(() => {});
   tab(name);
   put(true);
   if (quantity) explain.open(quantity);

@@ -138,8 +138,7 @@ function draw(picture, memory, rows, width, all, showAll) {
   fill(
     picture,
     made,
-    (shown.length < rows.length) > 0 &&
-      el("button", { type: "button", onclick: showAll }, `Show all ${rows.length} rows`),
+    shown.length < rows.length && el("button", { type: "button", onclick: showAll }, `Show all ${rows.length} rows`),
   );
 }
 

@@ -1,11 +1,12 @@
 /** What a search found: the frontier, the best layouts, why the first wins, and what was rejected. */
 
 import { ask } from "./ask.js";
+import { tableTools } from "./bars.js";
 import { el, scrolling, table } from "./dom.js";
 import { scatter } from "./frontier.js";
 import { degrees, label } from "./labels.js";
 import { best as bestTable, filtered } from "./layouts.js";
-import { both, counted, duration, figure, gib, percent, short, whole } from "./numbers.js";
+import { GIB, both, counted, duration, figure, gib, percent, short, whole } from "./numbers.js";
 import { ofLayout } from "./words.js";
 
 /** Where no layout of the space fits. @param {any} plan */
@@ -34,7 +35,10 @@ export function answered(plan, on) {
       take: (point) => point.layout && on.take(ofLayout(point.layout)),
       brush: columns.within,
     });
-  queueMicrotask(() => draw(pointsOf(plan, on.bill()), usable));
+  queueMicrotask(() => {
+    draw(pointsOf(plan, on.bill()), usable);
+    tableTools("frontier", picture, "frontier", () => frontierTable(plan));
+  });
   return [
     el(
       "section",
@@ -57,6 +61,7 @@ export function answered(plan, on) {
         "header",
         {},
         el("h2", {}, `Frontier: ${counted(plan.frontier.length, "layout")} that no other beats on both`),
+        el("div", { class: "tools", "data-tools": "frontier" }),
       ),
       picture,
     ),
@@ -226,4 +231,16 @@ function rejected(plan) {
     ["", "legal, and does not fit", whole(plan.search.did_not_fit)],
   ];
   return scrolling("rejected", table({ heads: ["rule", "", "combinations"], rows, left: 2 }));
+}
+
+/** The points of the frontier as a table. */
+function frontierTable(plan) {
+  const heads = ["layout", "peak GiB", "step s", "fits for sure"];
+  const rows = plan.frontier.map(({ layout, peak_bytes: peak, seconds, fits }) => [
+    `${degrees(layout, layout.dp_replicate * layout.dp_shard)}`,
+    figure(peak / GIB, 4),
+    figure(seconds, 4),
+    fits ? "yes" : "no",
+  ]);
+  return { heads, rows, element: table({ heads, rows }) };
 }

@@ -5,14 +5,28 @@ import { byId } from "./dom.js";
 import * as words from "./words.js";
 
 /** The question, and its last readable and legal answer. */
-export const state = { words: {}, config: null, packed: "", bill: null, legal: null, tab: "bill", narrowed: {} };
+export const state = {
+  words: {},
+  config: null,
+  packed: "",
+  bill: null,
+  legal: null,
+  tab: "bill",
+  narrowed: {},
+  pair: null,
+};
 
 /** The body of a request. */
 export const question = () => ({ words: state.words, ...(state.config ? { config: state.config } : {}) });
 
 /** The words that the address of a tab shows. */
-export const shownWords = () =>
-  state.tab === "plan" ? { ...words.withoutLayout(state.words), ...state.narrowed } : state.words;
+export function shownWords() {
+  if (state.tab === "plan") return { ...words.withoutLayout(state.words), ...state.narrowed };
+  if (state.tab !== "compare" || !state.pair) return state.words;
+  const [one, other] = state.pair;
+  const text = one.config === other.config ? words.over(one.words, other.words) : "";
+  return text ? { ...one.words, b: text } : state.words;
+}
 
 /** Put the question into the address: a new entry of history, or the same one. @param {boolean} same */
 export function put(same = false) {

@@ -160,3 +160,32 @@ export const LAYOUT_WORDS = new Set([
 /** The words that are no layout. @param {Words} words @returns {Words} */
 export const withoutLayout = (words) =>
   Object.fromEntries(Object.entries(words).filter(([name]) => !LAYOUT_WORDS.has(name)));
+
+/**
+ * What makes one question another, as `outlay compare` takes it: `tp=4,pp=8`; "" where it cannot be said so.
+ * @param {Words} one @param {Words} other
+ */
+export function over(one, other) {
+  const parts = [];
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    if (one[name] === other[name]) continue;
+    const field = Object.keys(FIELDS).find((each) => FIELDS[each] === name);
+    const usual = field in USUAL ? String(USUAL[field]) : typeof one[name] === "boolean" ? "false" : "";
+    const value = other[name] === undefined ? usual : String(other[name]);
+    if (!value || value.includes(",") || name.startsWith("no-") || POSITIONAL.has(name)) return "";
+    parts.push(`${name}=${value}`);
+  }
+  return parts.join(",");
+}
+
+/** Words with such a text put over them. @param {Words} words @param {string} text @returns {Words} */
+export function put(words, text) {
+  const made = { ...words };
+  for (const part of text.split(",")) {
+    const [raw, value = ""] = part.split("=", 2);
+    const name = raw.trim().replaceAll("_", "-");
+    if (value === "false") delete made[LONG[name] ?? name];
+    else if (name) made[LONG[name] ?? name] = value === "true" ? true : value;
+  }
+  return made;
+}
