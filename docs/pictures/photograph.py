@@ -65,7 +65,7 @@ Shot = tuple[str, str, dict[str, int], str, Callable[[Any], None], bool]
 SHOTS: tuple[Shot, ...] = (
     ("bill", f"/bill?{QUESTION}", {"width": 1180, "height": 1000}, "light", drawn, False),
     ("bill-dark", f"/bill?{QUESTION}", WIDE, "dark", drawn, False),
-    ("explain", f"/bill?{QUESTION}", WIDE, "light", explained, False),
+    ("explain", f"/bill?{QUESTION}", {"width": 1180, "height": 720}, "light", explained, False),
     ("plan", f"/plan?{JOB}", {"width": 1180, "height": 1250}, "light", planned, False),
     ("compare", f"/bill?{QUESTION}", {"width": 1180, "height": 1250}, "light", compared, False),
     ("check", f"/check?{QUESTION}", {"width": 1180, "height": 1250}, "light", checked, False),
