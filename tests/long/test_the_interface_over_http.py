@@ -1,0 +1,107 @@
+"""The server at length: ten thousand cases made from its own description, thirty clients for a minute, memory flat."""
+
+import asyncio
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+
+from serving import WORDS, served, workers_of
+
+CASES = 10_000
+CLIENTS, SECONDS = 30, 60
+SLOW = ("/api/plan", "/api/draw")  # a tenth of the cases each: a search of a legal question takes a second
+
+
+def resident(pids: list[int]) -> int:
+    """Bytes that these processes hold."""
+    pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return sum(pages) * 4096
+
+
+def test_no_case_of_the_own_description_meets_a_fault_of_the_program() -> None:
+    """Every answer has a status and a shape that the description names, whatever the question."""
+    tried = 0
+    with served() as (client, _):
+        described = client.get("/openapi.json").json()
+        schema = schemathesis.openapi.from_dict(described)
+        paths = [(path, method) for path, methods in described["paths"].items() for method in methods]
+        each = CASES // len(paths)
+        for path, method in paths:
+            operation = schema[path][method]
+
+            @settings(max_examples=each, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+                      phases=[Phase.generate], derandomize=True)  # fmt: skip
+            @schemathesis_given(operation)
+            def ask(case: Any) -> None:
+                nonlocal tried
+                tried += 1
+                said = case.call(base_url=str(client.base_url), session=None)
+                assert said.status_code < 500, said.text
+                assert said.status_code in (200, 403, 405, 413, 415, 422, 429, 400), said.text
+                assert said.status_code == 200 or said.json()["errors"]
+
+            ask()
+    print(f"{tried:,} cases of {len(paths)} operations")
+    assert tried >= 0.9 * CASES
+
+
+def schemathesis_given(operation: Any) -> Any:
+    from hypothesis import given
+
+    return given(case=operation.as_strategy())
+
+
+def test_thirty_clients_are_answered_for_a_minute() -> None:
+    with served() as (client, process):
+        client.get("/")
+        time.sleep(6)  # all workers are there
+        pids = [process.pid, *workers_of(process)]
+        asyncio.run(clients(str(client.base_url), 5))
+        before = resident(pids)
+        found = asyncio.run(clients(str(client.base_url), SECONDS))
+        grown = resident(pids) - before
+    waits = sorted(wait for wait, _ in found)
+    statuses = {status for _, status in found}
+    ninety_five = waits[int(0.95 * len(waits))]
+    print(f"{len(waits):,} answers, median {statistics.median(waits) * 1e3:.0f} ms, 95 % {ninety_five * 1e3:.0f} ms, "
+          f"memory {grown / 2**20:+.1f} MiB")  # fmt: skip
+    assert statuses == {200}
+    assert len(waits) == CLIENTS * SECONDS
+    assert ninety_five <= 0.150
+    assert grown <= 20 * 2**20
+
+
+async def clients(address: str, seconds: int) -> list[tuple[float, int]]:
+    """The waits and statuses of so many clients, each with a question a second."""
+    limits = httpx.Limits(max_connections=CLIENTS, max_keepalive_connections=CLIENTS)
+    async with httpx.AsyncClient(base_url=address, timeout=30, trust_env=False, limits=limits) as client:
+        many = await asyncio.gather(*(one(client, number, seconds) for number in range(CLIENTS)))
+    return [each for found in many for each in found]
+
+
+async def one(client: httpx.AsyncClient, number: int, seconds: int) -> list[tuple[float, int]]:
+    """One client: a question a second, never the same twice in a row, begun at a moment of its own."""
+    began, found = time.perf_counter() + number / CLIENTS, []
+    for second in range(seconds):
+        await asyncio.sleep(max(0.0, began + second - time.perf_counter()))
+        words = WORDS | {"tp": str(2 ** (second % 4)), "batch": str(512 + 64 * ((number + second) % 8))}
+        at = time.perf_counter()
+        said = await client.post("/api/count", json={"words": words})
+        found.append((time.perf_counter() - at, said.status_code))
+    return found
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_first_page_comes_within_a_second(number: int) -> None:
+    began = time.perf_counter()
+    with served() as (client, _):
+        assert client.get("/").status_code == 200
+        spent = time.perf_counter() - began
+    print(f"first page after {spent:.2f} s")
+    assert spent <= 1.0
