@@ -16,7 +16,7 @@ const RANGES = [
   ["mbs", "1..4"],
 ];
 const LONG = 2500; // ms of searching after which a lean space is searched beside it
-const SPACES = ["", "lean", "middle", "wide", "full"];
+const SPACES = ["", "lean", "middle", "full"];
 
 /**
  * The tab.
@@ -167,7 +167,7 @@ function form() {
   const space = el(
     "select",
     { id: "p-space" },
-    SPACES.map((each) => el("option", { value: each }, each || "wide, the usual")),
+    SPACES.map((each) => el("option", { value: each }, each || "wide")),
   );
   const headroom = field("headroom", "0"),
     more = ["no-offload", "no-recompute"].map((name) => [name, el("input", { type: "checkbox", id: `p-${name}` })]);
@@ -190,7 +190,7 @@ function form() {
         ].filter(([, value]) => value),
       ),
     write: (words) => {
-      for (const [name, input] of texts) input.value = words[name] ?? "";
+      for (const [name, input] of texts) input.value = (words[name] === "wide" ? "" : words[name]) ?? "";
       for (const [name, box] of more) box.checked = Boolean(words[name]);
     },
   };
