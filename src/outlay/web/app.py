@@ -1,5 +1,6 @@
 """The application: the addresses of the page and of the questions, and what each answers with."""
 
+import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
@@ -40,31 +41,33 @@ def application(desks: Desks, hosts: Collection[str]) -> FastAPI:
         description="A question is the words of a command line; an answer is the object that it prints with --json.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lifespan,
     )
     app.state.desks = desks
-    made = app.openapi
-
-    def described() -> dict[str, Any]:
-        from .schemas import described
-
-        return described(made())
-
-    app.openapi = described  # type: ignore[method-assign]
     app.include_router(questions.router)
-    _pages(app, Pages(desks))
+    _pages(app, desks)
     _faults(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=hosts)
     return app
 
 
-def _pages(app: FastAPI, pages: Pages) -> None:
+def _pages(app: FastAPI, desks: Desks) -> None:
+    pages = Pages(desks)
+
     async def page(request: Request) -> Response:
         return await pages.page(request.url.path.strip("/") or "bill", request.query_params.multi_items())
 
     for path in ("/", "/bill", "/plan", "/search", "/compare", "/check"):
         app.add_api_route(path, page, methods=["GET"], include_in_schema=False, response_class=HTMLResponse)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description() -> Response:
+        from .schemas import described
+
+        words = await desks.ask({"command": "described"})
+        return JSONResponse(described(app.openapi(), json.loads(words.content)))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

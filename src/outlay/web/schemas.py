@@ -59,8 +59,15 @@ def schema_of(name: str) -> Schema:
     return made[name]() if name in made else {"type": "object"}
 
 
-def described(api: Schema) -> Schema:
-    """The description of the interface with the schema of each answer, which the routes only name."""
+def described(api: Schema, words: Mapping[str, Schema]) -> Schema:
+    """The description of the interface with the schema of each answer, which the routes only name, and the words of
+    each question."""
     made = {name: schema_of(name) for name in (*ABOUT, "models", "hardware")}
-    api.setdefault("components", {}).setdefault("schemas", {}).update(made | {FAULTS: ERRORS})
-    return api
+    held = api["components"]["schemas"]
+    for name, known in words.items():
+        about = {**held["Question"]["properties"]["words"], "properties": known}
+        properties = {**held["Question"]["properties"], "words": about}
+        made[f"{name}_question"] = {**held["Question"], "properties": properties}
+        body = api["paths"][f"/api/{name}"]["post"]["requestBody"]["content"]["application/json"]
+        body["schema"] = {"$ref": f"#/components/schemas/{name}_question"}
+    return {**api, "components": {"schemas": {**held, **made, FAULTS: ERRORS}}}

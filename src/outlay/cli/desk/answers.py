@@ -146,9 +146,16 @@ def _hardware(_: Question) -> Record:
     return _told("hardware", Given({"text": ""}))
 
 
+def _described(question: Question) -> Record:
+    from .described import described
+
+    return described(question)
+
+
 OWN: Mapping[str, Callable[[Question], Record]] = {
     "first": first.bill,
     "known": first.known,
+    "described": _described,
     "ranking": first.ranking,
     "beside": first.beside,
     "advice": _advice,
