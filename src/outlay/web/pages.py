@@ -41,14 +41,18 @@ class Pages:
         tab = TABS.get(path, path)
         more = await self._without_script(path, words)
         words.pop(OTHER, None)
-        said = await self.desks.ask({"command": "first", "words": words})
-        answer = json.loads(said.content)
+        answer = {} if tab == "plan" or "model" not in words else await self._first(words)
         if self.known is None:
             self.known = json.loads((await self.desks.ask({"command": "known"})).content)
         places = self._form(tab, words, answer) | _shown(answer) | more
         kept = {"words": words, "command": "count", "answer": answer.get("record", answer)}
         page = filled(places | {"record": json_in_page(kept)})
-        return HTMLResponse(page, 422 if said.kind == "errors" else 200, {"cache-control": "no-store"})
+        return HTMLResponse(page, 422 if "errors" in answer else 200, {"cache-control": "no-store"})
+
+    async def _first(self, words: Mapping[str, str]) -> dict[str, Any]:
+        """The bill of the words and its lines, or what is wrong with them."""
+        answer: dict[str, Any] = json.loads((await self.desks.ask({"command": "first", "words": dict(words)})).content)
+        return answer
 
     async def _without_script(self, path: str, words: Mapping[str, str]) -> dict[str, str]:
         """What the tabs beside the bill say where no script runs: a way on, or its answer."""
@@ -88,6 +92,8 @@ class Pages:
 
 
 def _shown(answer: Mapping[str, Any]) -> dict[str, str]:
-    """The places of the answer, which are HTML already."""
+    """The places of the answer, HTML already; none where nothing was asked: a model may stand behind the #."""
+    if not answer:
+        return {}
     made: dict[str, str] = answer.get("html") or {"errors": faults_html(answer["errors"])}
     return made
