@@ -123,7 +123,7 @@ def test_a_printed_plan_gives_its_best_layout_and_its_ranking(
     path.write_text(run(capsys, "plan", *line, "--json")[1])
     best = json.loads(path.read_text())["best"]
 
-    text = report(capsys, "md", str(path))
+    text = run(capsys, "report", str(path), "--md", "-", "--force")[1]
 
     ranking = [line for line in text.splitlines() if re.match(r"\| \d+ \|.*--", line)]
     assert "**Ranking**" in text and len(ranking) == 4

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,92 @@ def test_the_corrected_copy_is_what_the_command_writes(client: httpx.Client, tmp
     found = ask(client, "fix", words, file={"name": path.name, "text": path.read_text()}).json()["files"]
 
     assert found == [{"name": "common_errors.fixed.sh", "text": copy.read_text()}]
+
+
+# --- pages without a script -----------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The fields of a page's form, the text of its parts, and its record."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.fields: dict[str, str] = {}
+        self.parts: dict[str, str] = {}
+        self.open: list[str] = []
+        self.styled = 0
+        self.scripts: list[dict[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = dict(attrs)
+        self.styled += "style" in about or tag == "style" or any(name.startswith("on") for name in about)
+        if tag == "input" and about.get("name"):
+            self.fields[str(about["name"])] = about.get("value") or ""
+        if tag == "script":
+            self.scripts.append(about)
+        if about.get("id"):
+            self.open.append(str(about["id"]))
+
+    def handle_data(self, data: str) -> None:
+        for name in self.open[-1:]:
+            self.parts[name] = self.parts.get(name, "") + data
+
+
+def page(client: httpx.Client, path: str, **words: str) -> Page:
+    return Page(client.get(path, params=words).text)
+
+
+def test_the_first_paint_holds_the_answer_the_form_and_the_record(client: httpx.Client) -> None:
+    made = page(client, "/bill", **WORDS)
+    record = json.loads(made.parts["record"])
+
+    assert "FITS" in made.parts["answer"] and "50.3 GiB" in made.parts["answer"]
+    assert "activations" in made.parts["memory"] and "arithmetic" in made.parts["step"]
+    assert {word: made.fields[word] for word in WORDS} == WORDS
+    assert record["words"] == WORDS and record["command"] == "count"
+    bill = ask(client, "count", WORDS).json()
+    record["answer"].pop("advice", None)
+    assert record["answer"] == bill
+
+
+def test_the_first_paint_holds_no_script_or_style_of_its_own(client: httpx.Client) -> None:
+    made = page(client, "/bill", **WORDS)
+
+    assert made.styled == 0
+    assert all(
+        one.get("src", "").startswith("/static/") or one.get("type") == "application/json" for one in made.scripts
+    )
+
+
+def test_words_without_a_field_are_sent_again(client: httpx.Client) -> None:
+    made = page(client, "/bill", **WORDS, storage="200GB/s")
+
+    assert made.fields["storage"] == "200GB/s"
+
+
+def test_a_broken_rule_stands_on_the_page(client: httpx.Client) -> None:
+    made = page(client, "/bill", **WORDS | {"tp": "3"})
+
+    assert "NOT LEGAL" in made.parts["answer"] and "LAY" in made.parts["errors"]
+
+
+def test_a_page_without_words_is_that_of_an_example(client: httpx.Client) -> None:
+    assert page(client, "/").parts["answer"] == page(client, "/bill", **WORDS).parts["answer"]
+
+
+def test_a_search_without_a_script_lists_the_best_layouts(client: httpx.Client) -> None:
+    words = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "seq": "8192", "batch": "64", "space": "lean"}
+    best = ask(client, "plan", words).json()["best"][0]["layout"]
+
+    shown = client.get("/search", params=words | {"tp": "8"}).text  # what a search chooses does not narrow it
+
+    assert "/search?" in client.get("/plan", params=words).text
+    assert "Ranking" in shown and (f"--tp {best['tp']}" in shown or best["tp"] == 1)
+
+
+def test_a_comparison_without_a_script_names_the_difference(client: httpx.Client) -> None:
+    shown = client.get("/compare", params=WORDS | {"b": "tp=4,pp=8"}).text
+
+    assert "B is A with tp=4,pp=8" in shown
+    assert "WEB002" in client.get("/compare", params=WORDS | {"b": "on=/etc/hosts"}).text

@@ -54,6 +54,8 @@ PATHS = [
     {"on": "8,16x../my.toml"},
     {"beside": "/etc/passwd:teacher"},
     {"beside": "config.json:teacher"},
+    {"beside": "..:teacher"},
+    {"beside": "llama-3.1-8b:teacher, .:reference"},
     {"config": "/etc/passwd"},
     {"profile": "my.toml"},
 ]
@@ -379,3 +381,17 @@ def test_a_search_that_cannot_be_read_says_so_as_an_event(client: httpx.Client) 
 
     assert said.text.startswith("event: errors\ndata: ")
     assert "MOD007" in said.text
+
+
+def test_an_interrupt_ends_the_server_and_its_workers() -> None:
+    with served() as (client, process):
+        client.get("/")
+        workers = workers_of(process)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(20)
+    left = time.perf_counter()
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.perf_counter() - left < 10:
+        time.sleep(0.05)
+
+    assert code == 0 and workers
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)

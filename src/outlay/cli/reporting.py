@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..search.plan import Ranked
 
 OUTPUTS = {"html": "--html", "md": "--md", "csv": "--csv"}
+FACES = (*OUTPUTS, "force", "as_json", "plain", "debug")  # flags that change no figure
 MOST_RANKED = 50
 
 
@@ -86,7 +87,7 @@ def ranking_of(given: Given, bill: Bill) -> "tuple[Ranked, ...]":
     from ..show.restore import restore
 
     best = _best_of(_printed(given))
-    if len(best) < 2 or any(given.text(name) for name in given.values if name not in ("model", *OUTPUTS)):
+    if len(best) < 2 or any(given.text(name) for name in given.values if name not in ("model", *FACES)):
         return ()
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
     made = []

@@ -17,7 +17,7 @@ PAUSE = 1.0  # seconds before each further worker is started: the first page goe
 WAITING = 100  # questions that may wait for a worker
 SECONDS = {"plan": 300.0}  # the longest that one question may take
 USUAL_SECONDS = 20.0
-MOST_ANSWER = 64 * 2**20  # bytes
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # workers are many, and nothing here needs more
 
 
 class Said(NamedTuple):
@@ -117,7 +117,9 @@ class Desks:
 
     async def _start(self) -> None:
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, limit=2**20)
+        process = await asyncio.create_subprocess_exec(
+            *self.command, stdin=pipe, stdout=pipe, limit=2**20, env=os.environ | ONE_THREAD
+        )
         worker = Worker(process)
         self.all.add(worker)
         self.idle.put_nowait(worker)

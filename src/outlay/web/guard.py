@@ -30,12 +30,11 @@ HEADERS = (
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 )
-LOCAL = ("localhost", "testserver.localhost")
 
 
 def own_hosts(host: str) -> frozenset[str]:
     """Names that this server answers to, beside addresses in figures: a name of somebody else may be rebound to it."""
-    return frozenset(name.lower() for name in (*LOCAL, host, socket.gethostname()) if name)
+    return frozenset(name.lower() for name in ("localhost", host, socket.gethostname()) if name)
 
 
 def is_own(host: str, hosts: Collection[str]) -> bool:

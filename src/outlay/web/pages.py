@@ -92,7 +92,7 @@ class Pages:
 
 
 def _shown(answer: Mapping[str, Any]) -> dict[str, str]:
-    """The places of the answer, HTML already; none where nothing was asked."""
+    """The places of the answer, HTML already; none where nothing was asked: a model may stand behind the #."""
     if not answer:
         return {}
     made: dict[str, str] = answer.get("html") or {"errors": faults_html(answer["errors"])}

@@ -100,12 +100,17 @@ def _path(name: str, form: str, text: str) -> Fault | None:
         return _fault(
             "MOD007", f"no model is called {quoted(text)}", rule, quoted(text), f"{fix}   (list: /api/models)"
         )
-    if name in ("on", "beside") and PATH.search(text):
-        known_names = (*accelerator_names(), *node_names()) if name == "on" else names()
-        close = nearest(text, known_names)
-        rule = f"{form} takes names of the catalogue, and no file"
-        return _fault("WEB002", f"{form} cannot be a file", rule, quoted(text), close[0] if close else known_names[0])
-    return None
+    known_names = {"on": (*accelerator_names(), *node_names()), "beside": names()}.get(name)
+    if known_names is None or not (PATH.search(text) if name == "on" else _is_beside_file(text)):
+        return None
+    close = nearest(text, known_names)
+    rule = f"{form} takes names of the catalogue, and no file"
+    return _fault("WEB002", f"{form} cannot be a file", rule, quoted(text), close[0] if close else known_names[0])
+
+
+def _is_beside_file(text: str) -> bool:
+    """Whether a model in MODEL:ROLE, .. is no name of the catalogue, and so may be a path."""
+    return any(not is_name(part.partition(":")[0]) for part in text.split(",") if part.strip())
 
 
 def _unknown(word: str, command: Command) -> Fault:

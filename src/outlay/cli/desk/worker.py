@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from math import isfinite
+from pathlib import Path
 from typing import IO, Any
 
 from ...errors import InputError
@@ -19,7 +20,7 @@ from .answers import answer
 from .words import errors_of
 
 EVERY = 0.2  # seconds between two words of progress
-SPACE = 3 * 2**30  # bytes of address space
+SPACE = 3 * 2**30  # bytes of address space beside what is there without a question
 
 
 def work() -> None:
@@ -27,11 +28,11 @@ def work() -> None:
     questions, frames = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed does not get between the frames
     sys.stdin = io.TextIOWrapper(io.BytesIO())
-    _limit()
     with tempfile.TemporaryDirectory(prefix="outlay-desk-") as empty:
         os.chdir(empty)  # a name is never found to be a file by chance
         with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
             _warm()
+            _limit()
             for line in questions:
                 _answer(json.loads(line), frames)
         os.chdir("/")
@@ -42,8 +43,9 @@ def _limit() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
+        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (SPACE if hard < 0 else min(SPACE, hard), hard))
+        resource.setrlimit(resource.RLIMIT_AS, (held + SPACE if hard < 0 else min(held + SPACE, hard), hard))
 
 
 def _warm() -> None:
