@@ -157,9 +157,15 @@ def test_a_pasted_config_travels_in_the_fragment_and_the_link_is_the_result(visi
     page.wait_for_function("said => document.querySelector('#answer .line')?.textContent.includes(said)", arg=said)
 
     assert "travels in the link" in text_of(page, "#notice")
-    again = visit("/" + page.url.split("/", 3)[3])
+    link = page.url
+    page.go_back()  # to the name that stood there before
+    page.wait_for_function("() => document.querySelector('#notice').textContent === ''")
+    assert page.input_value("#f-model") == "llama-3.1-70b" and "#" not in page.url
+    page.go_forward()
+    page.wait_for_url("**#config=**")
+    again = visit("/" + link.split("/", 3)[3])
     again.wait_for_function("said => document.querySelector('#answer .line')?.textContent.includes(said)", arg=said)
-    packed = page.url.split("config=")[1][:40]
+    packed = link.split("config=")[1][:40]
     assert not any(packed in request.split("#")[0] for request in page.watched.requests + again.watched.requests)
 
 

@@ -158,9 +158,10 @@ function clicks() {
     event.target.value = "";
     if (text) change(text.startsWith("--") ? text : `--${text}`);
   });
-  addEventListener("popstate", (event) => {
+  addEventListener("popstate", async (event) => {
     const kept = event.state ?? { words: words.read(location.search), tab: location.pathname.slice(1), narrowed: {} };
     [state.words, state.narrowed] = [kept.words, kept.narrowed ?? {}];
+    await model(kept.config ?? null);
     write(state.words, Boolean(state.config));
     tab(kept.tab);
     count();

@@ -31,7 +31,7 @@ export function shownWords() {
 /** Put the question into the address: a new entry of history, or the same one. @param {boolean} same */
 export function put(same = false) {
   const address = `/${state.tab}${words.query(shownWords())}${state.packed ? `#${state.packed}` : ""}`;
-  const kept = { words: state.words, tab: state.tab, narrowed: state.narrowed };
+  const kept = { words: state.words, tab: state.tab, narrowed: state.narrowed, config: state.config };
   if (same || address === location.pathname + location.search + location.hash) history.replaceState(kept, "", address);
   else history.pushState(kept, "", address);
   for (const link of document.querySelectorAll(".tabs a"))
