@@ -82,7 +82,7 @@ def served() -> tuple[str, "subprocess.Popen[bytes]"]:
     at = f"http://127.0.0.1:{port}"
     for _ in range(600):
         try:
-            urllib.request.urlopen(f"{at}/api/models", timeout=5).close()
+            urllib.request.urlopen(f"{at}/static/icon.svg", timeout=5).close()
             break
         except OSError:
             time.sleep(0.1)

@@ -38,7 +38,7 @@ def server() -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(os.environ))
     at = f"http://127.0.0.1:{port}"
     try:
-        _wait(process, f"{at}/api/models")
+        _wait(process, f"{at}/static/icon.svg")
         yield at
     finally:
         process.terminate()
@@ -102,7 +102,7 @@ def visit(server: str, browser: Any) -> Iterator[Opening]:
 
     def open_page(path: str = "/", expected: str = "", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "base_url": server} | options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(40_000)
         watched = Watched(server)
         watched.expected = expected
         page = context.new_page()

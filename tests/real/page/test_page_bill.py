@@ -92,20 +92,20 @@ def test_every_stage_stands_against_the_wall_and_modelled_parts_are_hatched(visi
 
 
 def test_number_boxes_step_through_legal_values_alone(visit: Opening) -> None:
+    tried = [str(2**power) for power in range(1, 7)]
+    legal = [each for each in tried if not answered("count", *flags({**WORDS, "tp": each}))["violations"]]
     page = visit(address({**WORDS, "tp": "1"}))
     page.wait_for_selector("#answer .why")
-    seen = []
-    for _ in range(6):
-        before = page.input_value("#f-tp")
-        page.click('[data-word="tp"] button[aria-label="larger tp"]')
-        page.wait_for_timeout(450)
-        if page.input_value("#f-tp") == before:
-            break
-        seen.append(page.input_value("#f-tp"))
 
-    tried = [str(2**power) for power in range(1, 7)]
-    assert seen == [each for each in tried if not answered("count", *flags({**WORDS, "tp": each}))["violations"]]
-    assert 0 < len(seen) < len(tried)
+    assert 0 < len(legal) < len(tried)
+    for value in legal:
+        page.click('[data-word="tp"] button[aria-label="larger tp"]')
+        page.wait_for_function("value => document.querySelector('#f-tp').value === value", arg=value)
+        page.wait_for_url(f"**tp={value}&**")
+    page.click('[data-word="tp"] button[aria-label="larger tp"]')
+    page.wait_for_selector('[data-word="tp"] .legal button[aria-pressed="true"]')
+    assert page.input_value("#f-tp") == legal[-1]
+    assert page.locator('[data-word="tp"] .legal button').all_text_contents() == ["1", *legal]
 
 
 def test_a_suggestion_is_applied_by_one_press_and_says_what_it_gave(visit: Opening) -> None:
