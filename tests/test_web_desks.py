@@ -14,7 +14,7 @@ from outlay.cli.serving import WORKER
 from outlay.web import desks as module
 from outlay.web.desks import BusyError, Desks, FailedError, Said
 
-COUNT = {"command": "count", "words": {"model": "llama-3.1-8b", "on": "8xh100-sxm"}}
+COUNT: dict[str, Any] = {"command": "count", "words": {"model": "llama-3.1-8b", "on": "8xh100-sxm"}}
 LONG = {"command": "draw", "words": {"pp": "64", "micro-batches": "20000", "schedule": "zb_h2", "forward": "10ms",
                                      "backward": "20ms"}}  # fmt: skip
 
@@ -55,12 +55,26 @@ def test_a_question_beyond_those_that_may_wait_is_refused(monkeypatch: pytest.Mo
     assert sum(isinstance(each, BusyError) for each in found) >= 1
 
 
-def test_searches_beyond_those_at_a_time_are_refused() -> None:
-    words = {"model": "llama-3.1-8b", "on": "8xh100-sxm", "seq": "8192", "batch": "64", "space": "lean"}
-    plan = {"command": "plan", "words": words}
+PLAN = {"command": "plan", "words": {**COUNT["words"], "seq": "8192", "batch": "64", "space": "lean"}}
 
+
+def test_a_search_that_nobody_waits_for_any_more_leaves_its_place() -> None:
+    async def run(desks: Desks) -> Said:
+        busy = asyncio.ensure_future(desks.ask(LONG))
+        await asyncio.sleep(0.1)
+        waiting = asyncio.ensure_future(desks.ask(PLAN))
+        await asyncio.sleep(0.1)
+        for task in (waiting, busy):
+            task.cancel()
+        await asyncio.gather(waiting, busy, return_exceptions=True)
+        return await desks.ask(PLAN)
+
+    assert with_desks(run).kind == "answer"
+
+
+def test_searches_beyond_those_at_a_time_are_refused() -> None:
     async def run(desks: Desks) -> list[Any]:
-        return await asyncio.gather(desks.ask(plan), desks.ask(plan), return_exceptions=True)
+        return await asyncio.gather(desks.ask(PLAN), desks.ask(PLAN), return_exceptions=True)
 
     assert [type(each) for each in with_desks(run)] == [Said, BusyError]
 

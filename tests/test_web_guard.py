@@ -344,7 +344,7 @@ def test_a_worker_that_dies_is_replaced(server: Server) -> None:
     statuses = [count(client, WORDS).status_code for _ in range(len(before) + 1)]
 
     assert statuses[-1] == 200
-    assert set(statuses) <= {200, 500}
+    assert set(statuses) <= {200, 500}  # one that was asked at that moment has no answer
 
 
 SLOW = {"model": "mixtral-8x22b", "on": "64xh100-sxm", "seq": "8192", "batch": "512", "space": "full"}  # many seconds

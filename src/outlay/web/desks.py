@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -145,19 +145,28 @@ class Desks:
     @asynccontextmanager
     async def asking(self, question: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[Said]]:
         """The words to a question as they come. Where the block is left before the last one, its worker is killed."""
-        command = str(question["command"])
-        if self.waiting >= WAITING:
+        searches = question["command"] == "plan"
+        if self.waiting >= WAITING or (searches and self.room.locked()):
             raise BusyError
+        async with self.room if searches else nullcontext():
+            worker = await self._free()
+            async with self._asked(worker, question) as words:
+                yield words
+
+    async def _free(self) -> Worker:
+        """The next worker that is free and lives."""
         self.waiting += 1
         try:
-            if command == "plan":
-                if self.room.locked():
-                    raise BusyError
-                await self.room.acquire()
-            worker = await self.idle.get()
+            while (worker := await self.idle.get()).process.returncode is not None:
+                self._later(worker)
+            return worker
         finally:
             self.waiting -= 1
-        done = False
+
+    @asynccontextmanager
+    async def _asked(self, worker: Worker, question: Mapping[str, Any]) -> AsyncIterator[AsyncIterator[Said]]:
+        """The words of one worker, which is free again behind the last of them."""
+        done, limit = False, SECONDS.get(str(question["command"]), USUAL_SECONDS)
 
         async def words() -> AsyncGenerator[Said, None]:
             nonlocal done
@@ -166,7 +175,6 @@ class Desks:
                     done = said.kind != "progress"
                     yield _checked(said)
 
-        limit = SECONDS.get(command, USUAL_SECONDS)
         try:
             async with asyncio.timeout(limit):
                 async with aclosing(words()) as said:
@@ -176,8 +184,6 @@ class Desks:
         except (OSError, asyncio.IncompleteReadError):  # the worker ended: killed for its memory, say
             raise FailedError(unanswered("its process ended")) from None
         finally:
-            if command == "plan":
-                self.room.release()
             if done:
                 self.idle.put_nowait(worker)
             else:
