@@ -1,6 +1,6 @@
 /** Memory of every distinct rank against the wall: exact parts solid, modelled parts hatched. */
 
-import { responsive, tableTools, ticks } from "./bars.js";
+import { responsive, tableTools, ticks, wide } from "./bars.js";
 import { el, fill, svg, table, why } from "./dom.js";
 import { family, label, memoryQuantity } from "./labels.js";
 import { GB, GIB, addingUp, both, figure, gib } from "./numbers.js";
@@ -12,7 +12,7 @@ const MOST_ROWS = 12; // stages drawn at once; more on request
 const holds = (rank) => {
   const parts = [`${rank.layers} layer${rank.layers === 1 ? "" : "s"}`];
   if (rank.embedding) parts.push("embedding");
-  if (rank.head) parts.push("head and loss");
+  if (rank.head) parts.push(rank.embedding ? "head" : "head and loss");
   return parts.join(" + ");
 };
 
@@ -49,6 +49,12 @@ const stagesText = ({ stages }) =>
     ? `stage ${stages[0]}`
     : `stages ${stages.length < 4 ? stages.join(", ") : `${stages[0]} .. ${stages.at(-1)}`}`;
 
+/** How many ranks a row stands for. @param {any} row */
+function alike(row) {
+  const ranks = row.ranks * row.stages.length;
+  return `${ranks} rank${ranks === 1 ? "" : "s alike"}`;
+}
+
 /** The picture, its legend and its table. Answers with a function that shows another bill.
  * @param {HTMLElement} host */
 export function memoryView(host) {
@@ -82,7 +88,7 @@ export function memoryView(host) {
 
 function draw(picture, memory, rows, width, all, showAll) {
   const narrow = width < 560,
-    left = narrow ? 0 : 190,
+    left = narrow ? 0 : Math.max(190, ...rows.map((row) => wide(`${stagesText(row)}: ${alike(row)}`) + 22)),
     right = narrow ? 66 : 92,
     shown = all ? rows : rows.slice(0, MOST_ROWS);
   const [, high] = peakBand(memory),
@@ -170,8 +176,7 @@ function bar(row, memory, { x, y, width, narrow, first, high }) {
       mid = y + tall / 2;
     parts.push(svg("path", { class: "whisker", d: `M${low} ${mid}H${end}M${low} ${mid - 4}v8M${end} ${mid - 4}v8` }));
   }
-  const alike = row.ranks * row.stages.length;
-  const who = `${alike} rank${alike === 1 ? "" : "s"}${alike > 1 ? " alike" : ""}`;
+  const who = alike(row);
   if (narrow)
     parts.push(
       svg("text", { x: 0, y: y - 5, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}, ${row.layers} layers`),

@@ -60,11 +60,11 @@ function draw(picture, bill, width) {
     );
     if (said) parts.push(svg("text", { x: from + 6, y: y + 20, class: `still t${kind}` }, said));
   }
-  const mid = y + tall / 2;
+  const mid = y + tall - 4; // under the words of the parts
   parts.push(
     svg("path", {
       class: "whisker",
-      d: `M${x(low)} ${mid}H${x(high)}M${x(low)} ${mid - 5}v10M${x(high)} ${mid - 5}v10`,
+      d: `M${x(low)} ${mid}H${x(high)}M${x(low)} ${mid - 4}v8M${x(high)} ${mid - 4}v8`,
     }),
   );
   let under = y + tall + 5;
