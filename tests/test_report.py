@@ -202,6 +202,15 @@ def test_a_layout_that_breaks_a_rule_is_reported_with_the_rule(capsys: pytest.Ca
     assert "NOT LEGAL" in out and "LAY" in out
 
 
+def test_the_printed_object_has_the_keys_of_its_schema(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    schema = json.loads(run(capsys, "schema", "report")[1])
+
+    said = json.loads(run(capsys, "report", *QUESTION, "--md", str(tmp_path / "r.md"), "--json")[1])
+
+    assert set(said) == set(schema["required"]) and said["schema"] == schema["properties"]["schema"]["const"]
+    assert said["peak_bytes"] == bill(capsys, *QUESTION)["memory"]["peak_bytes"]
+
+
 # --- notebooks ------------------------------------------------------------------------------------------------------
 
 

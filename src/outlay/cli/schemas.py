@@ -11,6 +11,7 @@ OUTPUTS = (
     "bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep", "export", "check",
     "verify",
     "watch",
+    "report",
 )  # fmt: skip
 
 

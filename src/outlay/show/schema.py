@@ -246,4 +246,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "check": _apart("check.record"),
     "watch": _apart("watch_record"),
     "verify": _apart("verified"),
+    "report": _apart("report.written"),
 }

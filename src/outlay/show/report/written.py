@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from ..record import Record, head
+from ..schema import DRAFT, NUMBER, TEXT, Schema, list_of, record_of
 from ..text import Style, block, safe
 from .comma import report_csv
 from .html import report_html
@@ -28,6 +29,21 @@ def report_record(report: Report, files: Sequence[str]) -> Record:
         "files": list(files),
         "violations": [each.code for each in report.bill.violations],
     }
+
+
+def schema() -> Schema:
+    """What `outlay report --json` prints."""
+    made = {
+        "schema": {"const": "outlay.report.1"},
+        "version": TEXT,
+        "title": TEXT,
+        "verdict": {"enum": ["fits", "tight", "does_not_fit", "impossible", None]},
+        "peak_bytes": NUMBER,
+        "seconds": NUMBER,
+        "files": list_of(TEXT),
+        "violations": list_of(TEXT),
+    }
+    return {"$schema": DRAFT, **record_of(made)}
 
 
 def report_lines(report: Report, files: Sequence[str], style: Style) -> list[str]:
