@@ -62,7 +62,7 @@ clean:  ## remove what the other words made
 .venv-real/.tools: pyproject.toml
 	$(PYTHON) -m venv --clear .venv-real
 	$(REAL)/python $(PIP) install --upgrade 'pip>=25.1'
-	$(REAL)/python $(PIP) install --group real .
+	$(REAL)/python $(PIP) install --group real '.[web]'
 	touch $@
 
 # Not editable: the tests here run on the wheel, so a table that does not travel is found.

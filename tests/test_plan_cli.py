@@ -462,8 +462,8 @@ def test_a_search_that_is_stopped_says_so_and_keeps_the_best(
         if best < float("inf"):
             raise KeyboardInterrupt
 
-    searched = planning._searched
-    monkeypatch.setattr(planning, "_searched", lambda asked, progress, simulate: searched(asked, stop, simulate))
+    searched = planning.answer_of
+    monkeypatch.setattr(planning, "answer_of", lambda asked, progress, simulate: searched(asked, stop, simulate))
     code, out, _ = run(capsys, DEMO)
     found = answer(capsys, DEMO)
     search = found["search"]

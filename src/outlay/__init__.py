@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .shown import shown_by
+
 if TYPE_CHECKING:
     from .bill import Bill, count
     from .cluster.accelerator import Cluster
@@ -74,6 +76,12 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("_"))]
 
+
+def _notebook() -> Any:
+    return import_module(".show.notebook", __name__).html_of
+
+
+shown_by(_notebook)  # a bill, a plan and a timeline show as HTML in a notebook; the face is loaded by the first
 
 __all__ = [
     "Beside",

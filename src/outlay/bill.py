@@ -36,6 +36,7 @@ from .rampup import Ramp, ramp_of
 from .ranges import out_of_range
 from .remarks import remarks
 from .schedule.laws import SCHEDULES
+from .shown import Shown
 from .stage import StageCosts, stage_costs
 from .step.compute import flops_share, recomputed_flops
 from .step.offload import Offload, offload_of
@@ -74,7 +75,7 @@ class Binds:
 
 
 @dataclass(frozen=True)
-class Bill:
+class Bill(Shown):
     """What one layout costs."""
 
     model: Model

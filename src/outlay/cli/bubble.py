@@ -9,14 +9,14 @@ from ..schedule.laws import SCHEDULES
 from ..schedule.orders import names
 from ..show.bubble import SLOTS, Pipeline, bubble_lines, bubble_record, needed
 from .flags import Given
-from .output import tell
+from .output import Told
 from .values import Faults, count, seconds, unknown_key
 
 PASSES = ("slot", "forward", "backward", "weight")
 SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)|(\d{1,9})\s*/\s*(\d{1,9})")
 
 
-def bubble(given: Given) -> int:
+def bubble(given: Given) -> Told:
     """Share, duration and staircase of one pipeline; or the micro-batches that a share needs."""
     faults = Faults()
     line = _pipeline(given, faults)
@@ -24,11 +24,10 @@ def bubble(given: Given) -> int:
     assert line is not None
     if given.on("simulate"):
         return _simulate(given, line)
-    tell(given, lambda: bubble_record(line), lambda style: bubble_lines(line, style))
-    return 0
+    return Told(lambda: bubble_record(line), lambda style: bubble_lines(line, style))
 
 
-def _simulate(given: Given, line: Pipeline) -> int:
+def _simulate(given: Given, line: Pipeline) -> Told:
     """The same with every pass run; the only way where a schedule's idle time is not counted in slots."""
     from ..show.bubble_simulated import simulated_lines, simulated_record
     from ..show.diagram.chart import chart_of
@@ -40,8 +39,7 @@ def _simulate(given: Given, line: Pipeline) -> int:
     asked = Asked(plan, *equal_stages(plan, said), str(plan))
     chart = chart_of(follow(asked), asked.title, asked.tick)
     line = replace(line, vpp=plan.vpp)
-    tell(given, lambda: simulated_record(line, chart), lambda style: simulated_lines(line, chart, style))
-    return 0
+    return Told(lambda: simulated_record(line, chart), lambda style: simulated_lines(line, chart, style))
 
 
 def _pipeline(given: Given, faults: Faults) -> Pipeline | None:

@@ -58,7 +58,7 @@ def _checked(given: Given, form: str) -> int:
     held, model = read_words(given)
     asked = Given({**given.values, "files": None, "file": held[0].path, "model": model})
     copies = outputs(given, held) if given.on("fix") else {}
-    answer = _answer(asked, held, copies)
+    answer = answer_of(asked, held, copies)
     _say(given, answer, form)
     return 1 if answer.serious or (answer.bill is not None and not says_yes(answer.bill)) else 0
 
@@ -75,7 +75,7 @@ def _say(given: Given, answer: Answer, form: str) -> None:
         tell(how, lambda: record.check_record(answer), lambda style: full.full_lines(answer, style))
 
 
-def _answer(given: Given, held: Sequence[Held], copies: dict[str, str]) -> Answer:
+def answer_of(given: Given, held: Sequence[Held], copies: dict[str, str]) -> Answer:
     """Everything that is found, the dearest first."""
     from .check.near import near
 

@@ -22,6 +22,7 @@ from .drilling_flags import TOPIC, drill_flags
 from .file_flags import CHECKED, FILE, FRAMEWORK, check_flags, written_flags
 from .flags import FACE, Flag, Given, Positional, callable_of, question_flags
 from .plan_flags import plan_flags
+from .serve_flags import report_flags, serve_flags
 from .sweep.flags import sweep_flags
 from .watch_flags import LOG, watch_flags
 
@@ -51,10 +52,15 @@ class Command:
         flags = (flag for flag in self.flags() if any(name in given for name in flag.forms))
         return callable_of(self.help, self.positionals, flags)
 
-    def run(self, given: Given) -> int:
-        """Answer: the command's function, loaded now."""
+    def answer(self, given: Given) -> Any:
+        """What the command's function, loaded now, answers: an exit code, or what is still to be printed."""
         loaded: Any = import_module(f"{__package__}.{self.module}")
-        code: int = getattr(loaded, self.name)(given)
+        return getattr(loaded, self.name)(given)
+
+    def run(self, given: Given) -> int:
+        """Answer, and print it; the exit code."""
+        answer = self.answer(given)
+        code: int = answer if isinstance(answer, int) else answer.print(given)
         return code
 
 
@@ -194,4 +200,12 @@ COMMANDS = (
         (Positional("topic", TOPIC),),
         drill_flags,
     ),
+    Command(
+        "report",
+        "A bill as one file: a page, Markdown for a pull request, or CSV; of a printed plan, that of its best layout.",
+        "reporting",
+        (MODEL,),
+        report_flags,
+    ),
+    Command("serve", "The page in a browser, and the same questions over HTTP.", "serving", (), serve_flags),
 )

@@ -1,6 +1,7 @@
 """outlay compare: two bills, two layouts, or one of each."""
 
 import os
+from collections.abc import Mapping
 
 from ..bill import Bill
 from ..errors import Fault, InputError
@@ -8,12 +9,12 @@ from ..show.answer import says_yes
 from ..show.compare import compare_lines, compare_record
 from ..show.restore import Asked
 from .flags import Given
-from .output import tell
+from .output import Told
 from .question import read_bill, read_question
 from .values import Faults, assignments
 
 
-def compare(given: Given) -> int:
+def compare(given: Given) -> Told:
     """Both bills counted again, and their difference item by item."""
     texts = [given.text("a"), given.text("b")]
     if None in texts:
@@ -26,14 +27,23 @@ def compare(given: Given) -> int:
     common = next((asked for asked in files if asked), None)
     made = [faults.attempt(_bill, given, str(text), asked, common) for text, asked in zip(texts, files, strict=True)]
     faults.stop()
-    a, b = made
-    tell(given, lambda: compare_record(a, b), lambda style: compare_lines(a, b, style))
-    return 0 if says_yes(a) or says_yes(b) else 1
+    return compared(*made)
+
+
+def compared(a: Bill, b: Bill) -> Told:
+    """The difference of two bills."""
+    yes = says_yes(a) or says_yes(b)
+    return Told(lambda: compare_record(a, b), lambda style: compare_lines(a, b, style), yes)
 
 
 def is_file(text: str) -> bool:
     """Whether a side is a printed bill, and not a layout in words."""
     return text == "-" or text.endswith(".json") or os.path.exists(text)
+
+
+def bill_of(given: Given, extra: Mapping[str, str], base: Asked | None = None) -> Bill:
+    """The bill of common flags, and of what one side says over them."""
+    return read_question(given, extra, base).bill()
 
 
 def _bill(given: Given, text: str, asked: Asked | None, common: Asked | None) -> Bill:
@@ -43,7 +53,7 @@ def _bill(given: Given, text: str, asked: Asked | None, common: Asked | None) ->
     faults = Faults()
     extra = assignments(text, faults)
     base = common if given.text("model") is None else None
-    bill = faults.attempt(lambda: read_question(given, extra, base).bill())
+    bill = faults.attempt(bill_of, given, extra, base)
     faults.stop()
     assert isinstance(bill, Bill)
     return bill

@@ -8,7 +8,7 @@ from ..show.answer import says_yes
 from .files import STDOUT, picture, write
 from .flags import Given
 from .mixing import read_mixed
-from .output import tell
+from .output import Told, tell
 from .question import read_question
 from .values import Faults
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..search.split.best import Split
 
 
-def count(given: Given) -> int:
+def count(given: Given) -> Told:
     """The whole bill, or a scaling table."""
     from ..search.advice import advise
     from ..search.faster import faster
@@ -33,17 +33,16 @@ def count(given: Given) -> int:
     if len(bills) > 1:
         one = _advised(bills) if sought else None
         found = (advise(one) or faster(one)) if one else ()
-        tell(given, lambda: table(bills, one, found), lambda style: scaling_lines(bills, style, one, found))
-        return 0 if any(says_yes(bill) for bill in bills) else 1
+        yes = any(says_yes(bill) for bill in bills)
+        return Told(lambda: table(bills, one, found), lambda style: scaling_lines(bills, style, one, found), yes)
     (bill,) = bills
     advice = advise(bill) or (faster(bill) if sought else ())
     split, mixed = _split(bill), _mixed(bill, what)
-    tell(
-        given,
+    return Told(
         lambda: record(bill, advice, split, mixed),
         lambda style: bill_lines(bill, style, advice, split, sought, mixed),
+        says_yes(bill) or bool(mixed and mixed.best),
     )
-    return 0 if says_yes(bill) or (mixed and mixed.best) else 1
 
 
 def _mixed(bill: "Bill", what: tuple[str, ...]) -> "Mixes | None":
@@ -112,10 +111,9 @@ def _over_time(bill: "Bill") -> "OverTime":
     return over_time(loaded, simulated(loaded))
 
 
-def traffic(given: Given) -> int:
+def traffic(given: Given) -> Told:
     """The traffic of a bill, axis by axis."""
     from ..show.single import traffic_lines, traffic_record
 
     bill = read_question(given).bill()
-    tell(given, lambda: traffic_record(bill), lambda style: traffic_lines(bill, style))
-    return 0 if says_yes(bill) else 1
+    return Told(lambda: traffic_record(bill), lambda style: traffic_lines(bill, style), says_yes(bill))

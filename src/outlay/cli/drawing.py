@@ -1,6 +1,6 @@
 """outlay draw: the timing diagram of a pipeline, in the terminal and as files."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..bill import Bill
 from ..errors import Fault, InputError, quoted
@@ -9,7 +9,7 @@ from ..schedule.times import TICK
 from ..show.diagram.drawing import Chart
 from .files import STDOUT, check, write
 from .flags import Given
-from .output import tell
+from .output import Told
 from .passes import FEW, HALVES, MOST_PASSES, Asked, named, read_asked
 from .values import Faults
 
@@ -17,32 +17,53 @@ OUTPUTS = {"svg": "--svg", "html": "--html", "perfetto": "--perfetto", "csv": "-
 UNIT = 1e6  # ns: how long a mere unit is in a trace
 
 
-def draw(given: Given) -> int:
+@dataclass(frozen=True)
+class Drawn:
+    """A pipeline, its timeline, and the diagram of it."""
+
+    asked: Asked
+    timeline: Timeline
+    chart: Chart
+
+
+def draw(given: Given) -> Told | int:
     """Simulate a pipeline and draw it."""
-    from ..show.diagram.chart import chart_of
     from ..show.diagram.record import diagram_record
     from ..show.diagram.text import diagram_lines
 
     faults = Faults()
     paths = outputs(given, faults)
     try:
-        asked = _of_a_model(given) if given.text("model") is not None else read_asked(given)
+        asked = pipeline(given)
     except InputError as error:
         raise InputError(*faults.found, *error.faults) from None
     faults.stop()
     if isinstance(asked, Bill):
-        return _refuse(given, asked)
-    timeline = follow(asked)
-    chart = chart_of(timeline, asked.title, asked.tick, asked.notes, given.on("whole"), asked.copies)
-    if not {"I", "W"} & {*chart.kinds}:
-        chart = replace(chart, notes=tuple(note for note in chart.notes if note != HALVES))
-    made = {path: _file(name, chart, timeline, asked) for name, path in paths.items()}  # all before any is written
+        return refused(asked)
+    done = drawn(asked, given.on("whole"))
+    made = {path: _file(name, done) for name, path in paths.items()}  # all before any is written
     for path, content in made.items():
         write(path, content, given.on("force"))
     if STDOUT not in made:
-        files, name = tuple(made), asked.plan.name
-        tell(given, lambda: diagram_record(chart, name, files), lambda style: diagram_lines(chart, style, files))
+        files, name, chart = tuple(made), asked.plan.name, done.chart
+        return Told(lambda: diagram_record(chart, name, files), lambda style: diagram_lines(chart, style, files))
     return 0
+
+
+def pipeline(given: Given) -> Asked | Bill:
+    """The pipeline of a command line; where it is that of a layout that breaks a rule, the bill of that."""
+    return _of_a_model(given) if given.text("model") is not None else read_asked(given)
+
+
+def drawn(asked: Asked, whole: bool = False) -> Drawn:
+    """The diagram of a pipeline."""
+    from ..show.diagram.chart import chart_of
+
+    timeline = follow(asked)
+    chart = chart_of(timeline, asked.title, asked.tick, asked.notes, whole, asked.copies)
+    if not {"I", "W"} & {*chart.kinds}:
+        chart = replace(chart, notes=tuple(note for note in chart.notes if note != HALVES))
+    return Drawn(asked, timeline, chart)
 
 
 def follow(asked: Asked) -> Timeline:
@@ -82,10 +103,6 @@ MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "time
 
 def _of_a_model(given: Given) -> Asked | Bill:
     """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
-    from ..bill import case_of
-    from ..engines.profiled import said_of
-    from ..show.text import duration
-    from ..simulated import times_of
     from .question import read_question
 
     faults = Faults()
@@ -96,8 +113,16 @@ def _of_a_model(given: Given) -> Asked | Bill:
     question = faults.attempt(read_question, given)
     faults.stop()
     bill: Bill = question.bill()
-    if bill.violations:
-        return bill
+    return bill if bill.violations else of_bill(bill)
+
+
+def of_bill(bill: Bill) -> Asked:
+    """The pipeline of a bill's layout, with its times."""
+    from ..bill import case_of
+    from ..engines.profiled import said_of
+    from ..show.text import duration
+    from ..simulated import times_of
+
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]
     layout = case.layout
     pp, vpp, micro_batches = int(layout.pp), int(layout.vpp), int(case.micro_batches)
@@ -111,20 +136,22 @@ def _of_a_model(given: Given) -> Asked | Bill:
     return Asked(plan, times, TICK, f"{bill.model.name} on {bill.cluster.name}: {plan}", notes, each)
 
 
-def _refuse(given: Given, bill: Bill) -> int:
+def refused(bill: Bill) -> Told:
     """The answer is no: the layout breaks rules, and a diagram of it would mean nothing."""
     from ..show.diagram.record import refused_record
     from ..show.terminal import violation_lines
 
-    tell(given, lambda: refused_record(bill.violations), lambda style: violation_lines(bill.violations, style))
-    return 1
+    return Told(
+        lambda: refused_record(bill.violations), lambda style: violation_lines(bill.violations, style), yes=False
+    )
 
 
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def _file(name: str, chart: Chart, timeline: Timeline, asked: Asked) -> bytes:
+def _file(name: str, of: Drawn) -> bytes:
     """The content of one output."""
+    chart, asked = of.chart, of.asked
     if name == "svg":
         from ..show.diagram.svg import svg
 
@@ -137,7 +164,7 @@ def _file(name: str, chart: Chart, timeline: Timeline, asked: Asked) -> bytes:
         from ..schedule.listing import to_csv
 
         return to_csv(asked.plan.make(asked.plan.micro_batches)).encode()
-    return _perfetto(timeline, asked)
+    return _perfetto(of.timeline, asked)
 
 
 def _perfetto(timeline: Timeline, asked: Asked) -> bytes:

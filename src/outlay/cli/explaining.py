@@ -9,7 +9,7 @@ from ..show.ladder import explain_lines, explain_record
 from ..show.record import head, plain
 from ..show.text import Style, block, wrapped
 from .flags import Given
-from .output import tell
+from .output import Told
 from .values import Faults, count
 
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 CODE = re.compile(r"[A-Za-z]{2,4}\d{3}")
 
 
-def explain(given: Given) -> int:
+def explain(given: Given) -> Told:
     """The derivation and the ladder of one quantity; a code's page; or the list of both."""
     name = given.text("quantity")
     if name is None:
-        return _list(given)
+        return _list()
     if CODE.fullmatch(name):
-        return _code(given, name)
+        return _code(name)
     if given.text("model") is None and name == "bubble" and given.text("micro_batches"):
         return _bubble(given)
     return _quantity(given, name)
 
 
-def _list(given: Given) -> int:
+def _list() -> Told:
     from ..ladder import QUANTITIES
 
     known = pages()
@@ -40,15 +40,13 @@ def _list(given: Given) -> int:
         rows = [line for each in known.values() for line in wrapped(f"{each.code:<7} {each.what}", style, 2, 10)]
         return [*block("EXPLAIN", "quantities: " + ", ".join(QUANTITIES), style), "", *block("CODES", "", style), *rows]
 
-    tell(
-        given,
+    return Told(
         lambda: head("explain") | {"quantities": list(QUANTITIES), "codes": [plain(each) for each in known.values()]},
         lines,
     )
-    return 0
 
 
-def _code(given: Given, name: str) -> int:
+def _code(name: str) -> Told:
     found = page(name)
 
     def lines(style: Style) -> list[str]:
@@ -56,11 +54,10 @@ def _code(given: Given, name: str) -> int:
         body = [line for key, text in parts.items() for line in block(f"  {key}", text, style, "2")]
         return [*block(found.code, found.what, style), *body]
 
-    tell(given, lambda: head("explain") | plain(found), lines)
-    return 0
+    return Told(lambda: head("explain") | plain(found), lines)
 
 
-def _bubble(given: Given) -> int:
+def _bubble(given: Given) -> Told:
     from ..derivation import explain as derive
     from ..schedule.bubble import bubble_share, interleaved_share
 
@@ -79,8 +76,7 @@ def _bubble(given: Given) -> int:
         if vpp and vpp > 1
         else derive(bubble_share, pp, micro_batches)
     )
-    tell(given, lambda: explain_record("bubble", step, ()), lambda style: explain_lines("bubble", step, (), style))
-    return 0
+    return Told(lambda: explain_record("bubble", step, ()), lambda style: explain_lines("bubble", step, (), style))
 
 
 def _run(loaded: "Loaded") -> "Simulated":
@@ -89,7 +85,7 @@ def _run(loaded: "Loaded") -> "Simulated":
     return simulated(loaded)
 
 
-def _quantity(given: Given, name: str) -> int:
+def _quantity(given: Given, name: str) -> Told:
     from ..bill import case_of, countable, load
     from ..ladder import derive, find_quantity, rungs
     from .question import read_question
@@ -120,5 +116,5 @@ def _quantity(given: Given, name: str) -> int:
         ]
 
     held = {"profile": plain(bill.engine.profile)} if bill.engine.profile else {}
-    tell(given, lambda: explain_record(name, step, ladder) | {"violations": plain(bill.violations)} | held, lines)
-    return 1 if bill.violations else 0
+    violations = {"violations": plain(bill.violations)}
+    return Told(lambda: explain_record(name, step, ladder) | violations | held, lines, not bill.violations)

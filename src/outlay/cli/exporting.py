@@ -19,7 +19,7 @@ from ..show.text import counted, safe
 from .configuring import config_of
 from .files import STDOUT, check, write
 from .flags import Given
-from .output import style_of, tell
+from .output import Told, style_of
 from .question import Question, read_clusters, read_question
 from .streams import complain
 from .values import Faults
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LIKE = "outlay export megatron llama-3.1-8b --on 8xh100-sxm --tp 2"
 
 
-def export(given: Given) -> int:
+def export(given: Given) -> Told | int:
     """One layout as a file of a framework."""
     faults = Faults()
     form = faults.attempt(_format, given)
@@ -40,7 +40,7 @@ def export(given: Given) -> int:
     return _tell(given, form, question, files, None)
 
 
-def convert(given: Given) -> int:
+def convert(given: Given) -> Told | int:
     """The file of one framework as that of another."""
     faults = Faults()
     path = given.text("file")
@@ -151,7 +151,9 @@ def _files(given: Given, form: ModuleType | None, faults: Faults) -> tuple[str, 
     return paths
 
 
-def _tell(given: Given, form: ModuleType, question: Question, files: tuple[str, ...], found: Found | None) -> int:
+def _tell(
+    given: Given, form: ModuleType, question: Question, files: tuple[str, ...], found: Found | None
+) -> Told | int:
     """Write the file, or say which rules stand against it; exit 1 where they do."""
     from ..show.export import export_record, finding_lines, found_lines, found_record, notes_page, written_lines
     from ..show.terminal import violation_lines
@@ -166,13 +168,11 @@ def _tell(given: Given, form: ModuleType, question: Question, files: tuple[str, 
             write(path, text.encode("utf-8"), given.on("force"))
     if given.on("as_json"):
         also = {"read": found_record(found)} if found else {}
-        tell(given, lambda: export_record(framework, written, files, broken) | also, lambda _: ())
-        return 1 if broken else 0
+        return Told(lambda: export_record(framework, written, files, broken) | also, lambda _: (), not broken)
     lines = [*found_lines(found, style, given.text("file") or "-"), *finding_lines(found, style)] if found else []
     if written is None:
         _complain(lines)
-        tell(given, dict, lambda out: violation_lines(broken, out))
-        return 1
+        return Told(dict, lambda out: violation_lines(broken, out), yes=False)
     _complain([*lines, *written_lines(written, style, files)])
     if not files:
         write(STDOUT, written.text.encode("utf-8"), force=True)

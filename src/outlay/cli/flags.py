@@ -143,6 +143,7 @@ class Given:
     """What a command line gave: texts and switches, unread. Absent where it was not said."""
 
     values: dict[str, Any]
+    content: bytes | None = None  # what the model `-` stands for, where it is not standard input
 
     def text(self, name: str) -> str | None:
         """One text, or None."""

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from ..errors import Fault
@@ -21,6 +22,20 @@ def style_of(stream: TextIO, plain: bool) -> Style:
     known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     width = shutil.get_terminal_size((MOST_WIDTH, 24)).columns if known else MOST_WIDTH
     return Style(max(LEAST_WIDTH, min(MOST_WIDTH, width)), live, live)
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer before it is printed: as a record, as lines, and whether it says yes."""
+
+    record: Callable[[], dict[str, Any]]
+    lines: Callable[[Style], Iterable[str]]
+    yes: bool = True
+
+    def print(self, given: Given) -> int:
+        """Print it as it was asked for; the exit code."""
+        tell(given, self.record, self.lines)
+        return 0 if self.yes else 1
 
 
 def tell(given: Given, record: Callable[[], dict[str, Any]], lines: Callable[[Style], Iterable[str]]) -> None:

@@ -12,7 +12,7 @@ from ..search.worth import worths
 from ..show.answer import says_yes
 from ..show.plan.answer import Answer
 from .flags import Given
-from .output import tell
+from .output import Told
 from .searching import Searched, read_search
 from .waiting import Waiting, announcement
 
@@ -20,24 +20,30 @@ if TYPE_CHECKING:
     from ..search.mixed.best import Mixes
 
 
-def plan(given: Given) -> int:
+def plan(given: Given) -> Told:
     """Search, and say what was found. Exit 1: nothing fits, or no layout is legal."""
-    from ..show.plan.answer import plan_lines
-    from ..show.plan.record import plan_record
-
     asked = read_search(given)
     sys.stderr.write(announcement(asked.combinations))
     waiting = Waiting(sys.stderr.write) if sys.stderr.isatty() else None
-    answer = _searched(asked, waiting, given.on("simulate"))
+    told = searched(asked, waiting, given.on("simulate"))
     if waiting:
         waiting.close()
-    tell(given, lambda: plan_record(answer), lambda style: plan_lines(answer, style))
+    return told
+
+
+def searched(asked: Searched, progress: Progress | None, simulate: bool) -> Told:
+    """The answer of a search."""
+    from ..show.plan.answer import plan_lines
+    from ..show.plan.record import plan_record
+
+    answer = answer_of(asked, progress, simulate)
     found = answer.plan
-    fits = found.best or (answer.mixed and answer.mixed.best)
-    return 0 if fits or (found.smallest and says_yes(found.smallest.bill)) else 1
+    fits = bool(found.best or (answer.mixed and answer.mixed.best))
+    yes = fits or bool(found.smallest and says_yes(found.smallest.bill))
+    return Told(lambda: plan_record(answer), lambda style: plan_lines(answer, style), yes)
 
 
-def _searched(asked: Searched, progress: Progress | None, simulate: bool) -> Answer:
+def answer_of(asked: Searched, progress: Progress | None, simulate: bool) -> Answer:
     """One cluster's plan, or that of the smallest cluster that does it, and where none does, of the last tried; with
     what more of each resource is worth, and what becomes of the values that were asked about."""
     how = How(asked.engine, asked.width, asked.most, asked.narrowed, progress)

@@ -151,7 +151,7 @@ def read_task(
     faults.add(*(_no_text(key, said[key], given) for key in wrong))
     texts = {key: value for key, value in said.items() if key not in wrong} | flags
     unread = base is not None or "model" in wrong
-    found, asked, broken = (None, base, False) if unread else _model(texts, faults)
+    found, asked, broken = (None, base, False) if unread else _model(texts, faults, given.content)
     job = _record(Job, asked, file.get("job", {}), texts, given, faults)
     engine = str(texts.get("engine", asked.engine if asked else usual))
     faults.attempt(_engine, engine)
@@ -244,7 +244,7 @@ def read_clusters(on: Any, asked: Asked | None, faults: Faults, most: int = MOST
     return found
 
 
-def _model(texts: Mapping[str, Any], faults: Faults) -> tuple[Model | None, Asked | None, bool]:
+def _model(texts: Mapping[str, Any], faults: Faults, content: bytes | None) -> tuple[Model | None, Asked | None, bool]:
     """The model that MODEL names; or the whole question where MODEL is a printed bill, and whether that is broken."""
     from ..model.catalogue import find
 
@@ -254,7 +254,7 @@ def _model(texts: Mapping[str, Any], faults: Faults) -> tuple[Model | None, Aske
         faults.add(Fault("CLI004", "no model is given", rule, "nothing", "llama-3.1-70b   (list: outlay models)"))
         return None, None, False
     text = str(text)
-    stdin = standard_input() if text == "-" else None
+    stdin = None if text != "-" else standard_input() if content is None else content
     bill = _as_bill(stdin if stdin is not None else _text_of(text))
     if bill is not None:
         asked = faults.attempt(restore, bill)

@@ -10,7 +10,7 @@ INPUTS = ("job", "layout")
 OUTPUTS = (
     "bill", "plan", "bubble", "draw", "recompute", "validate", "choices", "fit", "hold_out", "sweep", "export", "check",
     "verify", "calibrate",
-    "watch", "drill",
+    "watch", "drill", "report",
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def read_tasks(given: Given, objective: str, faults: Faults) -> list[Task]:
 
 
 def _of(given: Given, name: str) -> Given:
-    return Given(given.values | ({"model": name} if name else {}))
+    return replace(given, values=given.values | ({"model": name} if name else {}))
 
 
 def named(text: str) -> list[str]:

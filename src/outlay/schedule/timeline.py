@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ..shown import Shown
 from .entries import Entries, Sent, entries, sent
 from .passes import Order
 from .path import longest
@@ -46,7 +47,7 @@ class Track:
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Shown):
     """One step of a pipeline. Times count from 0, in the unit of the durations, whole if those were."""
 
     name: str

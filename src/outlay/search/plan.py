@@ -21,6 +21,7 @@ from ..layout.module_rules import misnamed
 from ..memory.peak import peak_bytes
 from ..model.model import Model
 from ..model.modules import modules_of
+from ..shown import Shown
 from .best import Best
 from .best import Found as Kept
 from .blocks import Block, Grid
@@ -94,7 +95,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """The ranked answer."""
 
     model: Model

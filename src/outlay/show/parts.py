@@ -41,15 +41,20 @@ def certainty(item: Item, unit: float, name: str) -> str:
 
 def memory_part(bill: Bill, style: Style, every: bool = False) -> list[str]:
     """The undivided state first, then the worst rank, then every stage against the wall."""
+    return [*block("MEMORY", wall_text(bill), style), *_worst_rank(bill, style), *stages_part(bill, style, every)]
+
+
+def wall_text(bill: Bill) -> str:
+    """The stock: the undivided state, and what one card has."""
     memory, state = bill.memory, _state(bill)
-    wall = (
+    return (
         f"undivided state {both(memory.unsharded_state_bytes, 5)}, {state.each('bytes'):.6g} bytes a parameter of"
         f" {short(bill.parameters.total)}; one card has {both(memory.capacity_bytes)}"
     )
-    return [*block("MEMORY", wall, style), *_worst_rank(bill, style), *stages_part(bill, style, every)]
 
 
-def _worst_rank(bill: Bill, style: Style) -> list[str]:
+def memory_rows(bill: Bill) -> list[tuple[str, ...]]:
+    """The parts of the worst rank's peak, and the peak, to which the printed parts add up: GiB, GB, band, how."""
     memory = bill.memory
     values = [item.value for item in memory.items]
     places = decimals(memory.peak_bytes / GIB, 4)
@@ -60,15 +65,22 @@ def _worst_rank(bill: Bill, style: Style) -> list[str]:
     ]
     totals = [_total(column, places) for column in columns]
     low, high = memory.peak_band_bytes
-    band = f"{figure(low / GIB)} to {figure(high / GIB)} GiB"
-    worst = memory.worst_rank
-    stage = next(one for one in memory.ranks if one.stage == worst.stage)
-    lines = [f"  rank {worst.rank}: stage {worst.stage}, {holds(stage)}"]
-    shown = table(("", "GiB", "GB", "", "how"), [*rows, ("peak", *totals, band, "")], style, "lrrll", 4)
-    return [*lines, *shown, *wrapped(_levels(bill), style, 2, 4)]
+    return [*rows, ("peak", *totals, f"{figure(low / GIB)} to {figure(high / GIB)} GiB", "")]
 
 
-def _levels(bill: Bill) -> str:
+def worst_text(bill: Bill) -> str:
+    """The worst rank, and what it holds."""
+    worst = bill.memory.worst_rank
+    stage = next(one for one in bill.memory.ranks if one.stage == worst.stage)
+    return f"rank {worst.rank}: stage {worst.stage}, {holds(stage)}"
+
+
+def _worst_rank(bill: Bill, style: Style) -> list[str]:
+    shown = table(("", "GiB", "GB", "", "how"), memory_rows(bill), style, "lrrll", 4)
+    return [f"  {worst_text(bill)}", *shown, *wrapped(levels_text(bill), style, 2, 4)]
+
+
+def levels_text(bill: Bill) -> str:
     """The three figures that tools read, which users compare."""
     memory = bill.memory
     return (
@@ -164,8 +176,11 @@ def _bar(stage: RankMemory, wall: float, style: Style) -> str:
     return f"{'#' * max(1, round(BAR * min(stage.peak_bytes / wall, 1.25))):<{BAR + BAR // 4 + 2}}"
 
 
-def time_part(bill: Bill, style: Style) -> list[str]:
-    """The step, part by part: what is exposed, its share, and what it would take alone."""
+TIME_HEADS = ("", "exposed s", "share", "alone", "sent")
+
+
+def time_rows(bill: Bill) -> list[tuple[str, ...]]:
+    """The parts of a step, and the step, to which they add up: what is exposed, its share, and what it takes alone."""
     step = bill.step
     items = sorted(step.items, key=lambda item: -item.value)
     places = decimals(step.seconds, 4, 6)
@@ -178,8 +193,16 @@ def time_part(bill: Bill, style: Style) -> list[str]:
         alone = duration(axis.seconds) if axis else ""
         sent = f"{figure(axis.bytes / GB)} GB a rank, {axis.link}" if axis else ""
         rows.append((label(item.name), exposed, f"{share} %", alone, sent))
-    low, high = step.band_seconds
-    total = _total(seconds, places)
-    said = f"modelled, {duration(low)} to {duration(high)}, {step.items[0].band}" if verdict_of(bill) else ""
-    head = ("", "exposed s", "share", "alone", "sent")
-    return [*block("TIME", said, style), *table(head, [*rows, ("step", total, "100.0 %", "", "")], style, "lrrrl", 4)]
+    return [*rows, ("step", _total(seconds, places), "100.0 %", "", "")]
+
+
+def time_text(bill: Bill) -> str:
+    """How sure the time is."""
+    low, high = bill.step.band_seconds
+    said = f"modelled, {duration(low)} to {duration(high)}, {bill.step.items[0].band}"
+    return said if verdict_of(bill) else ""
+
+
+def time_part(bill: Bill, style: Style) -> list[str]:
+    """The step, part by part: what is exposed, its share, and what it would take alone."""
+    return [*block("TIME", time_text(bill), style), *table(TIME_HEADS, time_rows(bill), style, "lrrrl", 4)]

@@ -248,4 +248,5 @@ OUTPUT_SCHEMAS: Mapping[str, Callable[[], Schema]] = {
     "verify": _apart("verified"),
     "drill": _apart("drill"),
     "calibrate": _apart("calibrated"),
+    "report": _apart("report.written"),
 }

@@ -55,10 +55,18 @@ def read_words(given: Given) -> tuple[tuple[Held, ...], str | None]:
     if len(paths) > MOST_FILES:
         faults.add(_too_many(paths[MOST_FILES], f"at most {MOST_FILES} files"))
     faults.stop()
-    titles = _titles(paths)
-    found = [faults.attempt(_held, path, title, len(paths) > 1) for path, title in zip(paths, titles, strict=True)]
+    contents = [faults.attempt(content_of, path) for path in paths]
     faults.stop()
-    return tuple(one for one in found if one), models[0] if models else None
+    return held_of(list(zip(paths, contents, strict=True))), models[0] if models else None
+
+
+def held_of(files: Sequence[tuple[str, bytes]]) -> tuple[Held, ...]:
+    """The files of a run by their paths and contents, read. Raises every fault of them all, each with its file."""
+    faults = Faults()
+    titles, several = _titles([path for path, _ in files]), len(files) > 1
+    found = [faults.attempt(_held, *file, title, several) for file, title in zip(files, titles, strict=True)]
+    faults.stop()
+    return tuple(found)
 
 
 def part_of(title: str, content: bytes, several: bool) -> Part:
@@ -67,8 +75,7 @@ def part_of(title: str, content: bytes, several: bool) -> Part:
     return Part(title, text, read(content), said_in(text, several))
 
 
-def _held(path: str, title: str, named: bool) -> Held:
-    content = content_of(path)
+def _held(path: str, content: bytes, title: str, named: bool) -> Held:
     try:
         return Held(path, title, content, part_of(title, content, named), named)
     except InputError as error:

@@ -113,13 +113,18 @@ def beside(path: str) -> str:
     return str(where.with_name(f"{where.stem}.fixed{where.suffix}"))
 
 
+def corrected(held: Held, findings: Sequence[Finding]) -> tuple[bytes | None, list[Finding]]:
+    """The corrected text of one file and the findings that it mends; None where nothing can be mended."""
+    gone, mends = fixable(held, findings)
+    return (edited(held.content, mends) if mends else None), gone
+
+
 def fixed(held: Held, file: File, findings: Sequence[Finding], output: str, force: bool) -> tuple[Fixed, Part]:
     """Write the corrected copy of one file, where anything can be mended; what it says then."""
-    gone, mends = fixable(held, findings)
+    content, gone = corrected(held, findings)
     left = tuple(one for one in findings if one not in gone)
-    if not mends:
+    if content is None:
         return Fixed(file, "", (), (), left), held.part
-    content = edited(held.content, mends)
     write(output, content, force)
     before, after = (text_of(one).split("\n") for one in (held.content, content))
     lines = unified_diff(before, after, file.title, Path(output).name, n=1, lineterm="")

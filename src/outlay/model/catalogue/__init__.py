@@ -42,6 +42,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+def is_name(text: str) -> bool:
+    """Whether a text is a name of the catalogue, in this spelling or another."""
+    return text.strip().lower() in _spellings()
+
+
 def matching(text: str) -> tuple[str, ...]:
     """The names that a text is part of, in this spelling or another; one alone where it is spelled out."""
     wanted = text.strip().lower()

@@ -1,0 +1,73 @@
+"""What the questions answer, for the description of the interface: the schemas that `outlay schema` prints."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..show.schema import OUTPUT_SCHEMAS
+from .questions import ABOUT, FAULTS
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+FAULT: Schema = {
+    "type": "object",
+    "properties": dict.fromkeys(("code", "what", "rule", "got", "fix", "flag"), TEXT),
+    "required": ["code", "what", "rule", "got", "fix"],
+}
+ERRORS: Schema = {
+    "type": "object", "properties": {"errors": {"type": "array", "items": FAULT}}, "required": ["errors"]
+}  # fmt: skip
+
+
+def record(properties: Mapping[str, Schema]) -> Schema:
+    """An object with at least these keys."""
+    return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def output(name: str) -> Schema:
+    """The schema of an output, without what names its dialect."""
+    return {key: value for key, value in OUTPUT_SCHEMAS[name]().items() if key != "$schema"}
+
+
+def _comparison() -> Schema:
+    number: Schema = {"type": ["number", "null"]}
+    item = record({"name": TEXT, "unit": TEXT, "a": number, "b": number, "difference": number, "ratio": number})
+    bill = output("bill")
+    return record({"schema": TEXT, "version": TEXT, "a": bill, "b": bill, "items": {"type": "array", "items": item}})
+
+
+def _drawn() -> Schema:
+    maybe = {"type": ["object", "null"]}
+    return record({"svg": {"type": ["string", "null"]}, "record": output("draw"), "operations": maybe})
+
+
+def schema_of(name: str) -> Schema:
+    """What a question answers."""
+    if name in ("plan", "bubble", "export", "check"):
+        return output(name)
+    if name == "count":
+        rows = record({"schema": TEXT, "version": TEXT, "rows": {"type": "array", "items": output("bill")}})
+        return {"oneOf": [output("bill"), rows]}
+    whole: Schema = {"type": "array", "items": {"type": "integer"}}
+    made: dict[str, Callable[[], Schema]] = {
+        "compare": _comparison,
+        "draw": _drawn,
+        "fix": lambda: record({"files": {"type": "array", "items": record({"name": TEXT, "text": TEXT})}}),
+        "advice": lambda: record({"advice": {"type": "array", "items": {"type": "object"}}}),
+        "ranks": lambda: record({"ranks": {"type": "array", "items": {"type": "object"}}}),
+        "legal": lambda: {"type": "object", "additionalProperties": whole},
+    }
+    return made[name]() if name in made else {"type": "object"}
+
+
+def described(api: Schema, words: Mapping[str, Schema]) -> Schema:
+    """The description of the interface with the schema of each answer, which the routes only name, and the words of
+    each question."""
+    made = {name: schema_of(name) for name in (*ABOUT, "models", "hardware")}
+    held = api["components"]["schemas"]
+    for name, known in words.items():
+        about = {**held["Question"]["properties"]["words"], "properties": known}
+        properties = {**held["Question"]["properties"], "words": about}
+        made[f"{name}_question"] = {**held["Question"], "properties": properties}
+        body = api["paths"][f"/api/{name}"]["post"]["requestBody"]["content"]["application/json"]
+        body["schema"] = {"$ref": f"#/components/schemas/{name}_question"}
+    return {**api, "components": {"schemas": {**held, **made, FAULTS: ERRORS}}}
