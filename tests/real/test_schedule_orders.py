@@ -79,13 +79,13 @@ def test_1f1b_is_what_pytorch_runs_on_every_rank_though_it_lists_the_last_one_wr
 def test_pytorch_loads_every_order_that_it_can_express() -> None:
     seen = set()
     for name, pp, micro_batches in product(names(), (1, 2, 3, 4, 8), (1, 2, 3, 5, 8, 12, 16, 18)):
-        for vpp in {"one": (1,), "two": (2,), "any": (1, 2)}.get(facts(name).chunks, (2, 3)):
+        for vpp in {"one": (1,), "two": (2,), "any": (1, 2), "even": (2, 4)}.get(facts(name).chunks, (2, 3)):
             if legal(name, pp, micro_batches, vpp) and facts(name).copies == 1:
                 of = asked(name, pp, micro_batches, vpp)
                 assert loaded(to_csv(of), pp, of.stages, micro_batches) == written(of)
                 seen.add(name)
 
-    assert seen == set(names()) - {"dualpipe"}  # a model in each direction has no name there
+    assert seen == set(names()) - {"dualpipe", "chimera", "gems"}  # a model in each direction has no name there
 
 
 @pytest.mark.parametrize("group", [4, 5, 6, 7, 8, 10])
