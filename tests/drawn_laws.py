@@ -41,7 +41,7 @@ def v_of_1f1b(P: int, M: int, costs: tuple[int, int, int]) -> Case:
 
 
 def chimera(D: int, U: int, F: int, B: int, W: int) -> Case:
-    """Chimera, X >= F: (D - 2)[X + (U - 1)(X - F)] for U units of D micro-batches; D/2 + 1 held at the ends, D inside."""
+    """Chimera, X >= F: (D - 2)[X + (U - 1)(X - F)], U units of D micro-batches; D/2 + 1 held at the ends, D inside."""
     timeline = drawn("chimera", D, U * D, (F, B, W))
     X = B + W
     held = [D // 2 + 1 + min(r, D - 1 - r) for r in range(D)]
@@ -89,7 +89,7 @@ def level(timeline: Timeline, rank: int, moment: int) -> int:
 
 
 def endless(P: int, M: int, costs: tuple[int, int, int]) -> Case:
-    """PipeDream and its 2BW: in the middle of a run a micro-batch more takes F + X, so nothing idles; P - r in flight."""
+    """PipeDream and its 2BW: in the middle of a run a micro-batch takes F + X, so nothing idles; P - r in flight."""
     found = []
     for name in ("pipedream", "pipedream_2bw"):
         run, longer = (drawn(name, P, many, costs) for many in (P + M, P + M + 1))
@@ -98,9 +98,9 @@ def endless(P: int, M: int, costs: tuple[int, int, int]) -> Case:
 
 
 def hanayo(P: int, W: int, M: int) -> Case:
-    """Hanayo: 2 W chunks a rank; P micro-batches at most are under way, so no rank holds more; nothing else is stated."""
+    """Hanayo: 2 W chunks a rank; P micro-batches at most are under way, so no rank holds more. No more is stated."""
     timeline = drawn("hanayo", P, M, (1, 1, 1), 2 * W)
-    return (True, M * 2 * W * 3 <= timeline.makespan), (max(timeline.peak_in_flight) <= min(P, M), True)
+    return (True,), (max(timeline.peak_in_flight) <= min(P, M),)
 
 
 LAWS: tuple[Callable[..., Case], ...] = (
@@ -113,7 +113,7 @@ COSTS = ((1, 1, 1), (10, 12, 9), (2, 3, 1), (1, 2, 4))
 def cases(law: str, whole: bool) -> Iterator[Case]:
     """The cases of a law: a part of them in a moment, or the whole."""
     draw = random.Random(17)
-    more = range(0, 8 if whole else 2)
+    more = range(8 if whole else 2)
     if law in ("v_half", "v_min"):
         yield from ((P, 3 * P) for P in range(3 if law == "v_half" else 2, 15))
         yield from ((P, 2 * P + 5 * extra) for P in range(2, 15 if whole else 10) for extra in more)

@@ -87,7 +87,9 @@ def test_the_published_shares_of_1f1b_are_limits(P: int, least: float, half: flo
 
     assert [round(each, 3) for each in found] == [least, half]
     assert relative("1f1b_v", P, 4 * P, (1, 1, 1)) == pytest.approx(full, abs=0.005)
-    assert [relative(name, 60, 180, (1, 1, 1)) for name in ("v_min", "v_half")] == pytest.approx([2 / 3, 1 / 2], abs=0.03)
+    assert [relative(name, 60, 180, (1, 1, 1)) for name in ("v_min", "v_half")] == pytest.approx(
+        [2 / 3, 1 / 2], abs=0.03
+    )
 
 
 def test_the_v_schedules_of_the_readme_hold_a_half_and_a_third() -> None:

@@ -32,6 +32,8 @@ DRAWN = (
     Flag("weight_gradient", ("--weight-gradient",), "gradient of its weights: 10ms"),
     Flag("pair", ("--pair",), "a forward and a backward pass run together, in DualPipe: 25ms; default: their sum"),
     SLICES,
+    Flag("memory_cap", ("--memory-cap",), "micro-batches whose activations a rank may hold, of --schedule best: 4"),
+    Flag("time_limit", ("--time-limit",), "how long --schedule best seeks: 60s; default 20s"),
     Flag("latency", ("--latency",), "from the end of a pass to its message at the next rank: 1ms"),
     Flag(
         "times",

@@ -41,7 +41,11 @@ def draw(given: Given) -> int:
         write(path, content, given.on("force"))
     if STDOUT not in made:
         files, name = tuple(made), asked.plan.name
-        tell(given, lambda: diagram_record(chart, name, files), lambda style: diagram_lines(chart, style, files))
+        tell(
+            given,
+            lambda: diagram_record(chart, name, files, asked.sought),
+            lambda style: diagram_lines(chart, style, files),
+        )
     return 0
 
 

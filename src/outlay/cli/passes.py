@@ -65,16 +65,25 @@ class Asked:
     title: str
     notes: tuple[str, ...] = ()
     copies: int = 1  # accelerators that each rank of the pipeline stands for
+    sought: Mapping[str, Any] | None = None  # how good an order is that was sought
 
 
 def read_asked(given: Given) -> Asked:
     """The pipeline of a command line without a model. Raises every fault."""
+    if given.text("schedule") == "best" and given.text("order") is None:
+        from .seeking import read_best
+
+        return read_best(given)
     faults = Faults()
+    for name in ("memory_cap", "time_limit"):
+        if given.text(name) is not None:
+            flag, rule = "--" + name.replace("_", "-"), "it is of a search for the best order"
+            faults.add(Fault("DRW002", f"{flag} is of no use here", rule, "no --schedule best", "--schedule best"))
     read = _listed if given.text("order") is not None else _named
     plan = read(given, faults)
     depth = plan.depth if plan else 1
     share = plan.pp / depth / plan.slices if plan else 1.0
-    times, tick, notes = _durations(given, depth, share, faults)
+    times, tick, notes = durations(given, depth, share, faults)
     if plan and plan.passes <= FEW:
         faults.attempt(plan.make, plan.micro_batches)
     faults.stop()
@@ -118,18 +127,24 @@ def _named(given: Given, faults: Faults) -> Plan | None:
     """A schedule by the flags. A number that is missing or cannot be read is a fault, and then there is none."""
     from ..schedule.orders import facts
 
-    found = {name: _count(given, name, flag, faults) for name, flag in SIZES.items()}
+    found = read_sizes(given, faults)
     name = given.text("schedule") or ("interleaved" if (found["vpp"] or 1) > 1 else "1f1b")
     known = faults.attempt(facts, name)
     cut = slices_of(given, name, faults)
-    for wanted, example in (("pp", "--pp 4"), ("micro_batches", "--micro-batches 8")):
-        if given.text(wanted) is None:
-            rule = "a diagram needs a MODEL, or --pp and --micro-batches, or an --order file"
-            faults.add(Fault("CLI004", f"{SIZES[wanted]} is not given", rule, "nothing", example))
     pp, micro_batches = found["pp"], found["micro_batches"]
     if known is None or pp is None or micro_batches is None:
         return None
     return named(name, pp, found["vpp"] or (2 if known.chunks in ("several", "even") else 1), micro_batches, slices=cut)
+
+
+def read_sizes(given: Given, faults: Faults) -> dict[str, int | None]:
+    """Ranks, micro-batches and chunks; those that are needed and not given are faults."""
+    found = {name: _count(given, name, flag, faults) for name, flag in SIZES.items()}
+    for wanted, example in (("pp", "--pp 4"), ("micro_batches", "--micro-batches 8")):
+        if given.text(wanted) is None:
+            rule = "a diagram needs a MODEL, or --pp and --micro-batches, or an --order file"
+            faults.add(Fault("CLI004", f"{SIZES[wanted]} is not given", rule, "nothing", example))
+    return found
 
 
 def slices_of(given: Given, schedule: str, faults: Faults) -> int:
@@ -181,7 +196,7 @@ def text_of(path: str, flag: str) -> str:
 # --- the durations --------------------------------------------------------------------------------------------------
 
 
-def _durations(given: Given, depth: int, share: float, faults: Faults) -> tuple[Times, float, tuple[str, ...]]:
+def durations(given: Given, depth: int, share: float, faults: Faults) -> tuple[Times, float, tuple[str, ...]]:
     """Durations in ticks, the tick, and what was assumed. `share` of a rank's work is one virtual stage."""
     said = {name: given.text(name) for name in FLAGS}
     read = {name: seconds(text, FLAGS[name], faults) or 0.0 for name, text in said.items() if text is not None}

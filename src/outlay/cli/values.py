@@ -135,7 +135,9 @@ def only_drawn(value: object) -> str:
 
     if value not in names() or value in SCHEDULES:
         return ""
-    return f"no engine here runs {value}, so no bill counts it; `outlay draw` and `outlay bubble --simulate` run its order"
+    return (
+        f"no engine here runs {value}, so no bill counts it; `outlay draw` and `outlay bubble --simulate` run its order"
+    )
 
 
 def unknown_key(name: object, known: Iterable[str], origin: str) -> Fault:

@@ -3,18 +3,20 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import gcd
 from random import Random
 
 from ...errors import Fault, InputError
 from ..orders import facts, names, order
-from ..passes import Order, Pair, folded, loop
+from ..passes import Operation, Order, Pair, loop, snake
 from ..times import Times
 from .exact import MOST, available, proved
 from .greedy import NOISE, listed, rules
 from .improve import improved
-from .problem import Problem, Rows, least
+from .problem import LETTERS, Problem, Rows, least
 from .timing import timed, within
 
+PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
 MOST_PASSES = 100_000  # of an order that is sought
@@ -39,10 +41,10 @@ class Found:
         return self.makespan == self.bound
 
 
-def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, folds: bool, cap: float) -> Problem:
-    """What is sought with so many chunks a rank, on a V or in a loop; `cap` in micro-batches of a rank.
+def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, place: str, cap: float) -> Problem:
+    """What is sought with so many chunks a rank, in a loop or as a snake (a V); `cap` in micro-batches of a rank.
 
-    Raises InputError: SCH053 a cap below what every order needs, SCH052 more passes than are searched.
+    Times are whole ticks. Raises InputError: SCH052 more passes than are searched, SCH053 a cap that no order keeps to.
     """
     depth = pp * chunks
     if 3 * depth * micro_batches > MOST_PASSES:
@@ -54,9 +56,10 @@ def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, folds: bo
         raise InputError(Fault("SCH053", "no order keeps to this memory cap", rule, f"{cap:g}", "--memory-cap 1"))
     table = times.table(depth)
     columns = (table.forward, table.input_gradient + table.recompute, table.weight_gradient, table.latency + table.wire)
-    whole = [tuple(int(value) for value in column) for column in columns]
-    place = folded(pp) if folds else loop(pp)
-    return Problem("best", pp, micro_batches, *whole, place, int(cap * chunks))
+    tick = gcd(*(int(value) for column in columns for value in column)) or 1
+    forward, inputs, weights, send = (tuple(int(value) // tick for value in column) for column in columns)
+    whole = int(cap * chunks)
+    return Problem("best", pp, micro_batches, forward, inputs, weights, send, PLACES[place](pp), whole, tick)
 
 
 def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None) -> Found:
@@ -182,8 +185,7 @@ def rows_of_names(problem: Problem) -> Iterator[tuple[str, Rows]]:
             yield name, rows
 
 
-def _apart_passes(row: tuple[object, ...]) -> Iterator[tuple[int, int]]:
-    for each in row:
-        for one in each if isinstance(each, Pair) else (each,):
-            kind, stage, _ = one  # type: ignore[misc]
-            yield from (("FIW".index(letter), stage) for letter in ("IW" if kind == "B" else kind))
+def _apart_passes(row: tuple[Operation, ...]) -> Iterator[tuple[int, int]]:
+    for operation in row:
+        for letter, stage, _ in operation if isinstance(operation, Pair) else (operation,):
+            yield from ((LETTERS.index(one), stage) for one in ("IW" if letter == "B" else letter))

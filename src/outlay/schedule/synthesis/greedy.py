@@ -133,7 +133,9 @@ class _Board:
                     continue
                 first = (kind == F) == rule.forward
                 depth = -place if rule.deep == (kind == F) else place
-                ready.append(((0.0 if first else 10.0) + depth + self._noise() + 30.0 * (kind == F and crowded), (kind, stage)))
+                ready.append(
+                    ((0.0 if first else 10.0) + depth + self._noise() + 30.0 * (kind == F and crowded), (kind, stage))
+                )
         weight = self._weight(stages, now)
         if weight is not None:
             late = now + self.problem.weights[weight] - soon

@@ -11,7 +11,9 @@ from functools import cached_property
 
 from ..passes import Order, Pass
 
-Rows = list[list[tuple[int, int]]]  # of each rank, in order: (kind, stage); the n-th of a kind and stage is micro-batch n
+Rows = list[
+    list[tuple[int, int]]
+]  # of each rank, in order: (kind, stage); the n-th of a kind and stage is micro-batch n
 F, I, W = 0, 1, 2  # noqa: E741 - kinds, as in the pictures
 LETTERS = "FIW"
 
@@ -29,6 +31,7 @@ class Problem:
     send: tuple[int, ...]
     place: Callable[[int], int]
     cap: int  # chunks whose activations a rank may hold
+    tick: int = 1  # that times are counted in
 
     @property
     def depth(self) -> int:
@@ -105,7 +108,7 @@ def _filled(problem: Problem, rank: int) -> int:
 
 
 def _drained(problem: Problem, rank: int) -> int:
-    """After a rank's last input gradient that must go on, it may have so many weight gradients left as the cap allows."""
+    """After its last input gradient that goes on, a rank may have as many weight gradients left as the cap allows."""
     stages = problem.stages[rank]
     first = stages[0]
     if first == 0:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .problem import Problem, Rows, F, I, W  # noqa: I001
+from .problem import F, I, Problem, Rows, W
 
 
 class Timed(NamedTuple):
