@@ -9,6 +9,8 @@ from outlay.errors import InputError
 from outlay.schedule.listing import from_csv, to_csv
 from outlay.schedule.orders import facts, names, order, rounds
 from outlay.schedule.passes import Order
+from outlay.schedule.synthesis.best import best, problem_of
+from outlay.schedule.times import Times
 from outlay.verify.schedule import LISTS, executed, listed, loaded, written
 from test_orders import listings
 
@@ -86,6 +88,14 @@ def test_pytorch_loads_every_order_that_it_can_express() -> None:
                 seen.add(name)
 
     assert seen == set(names()) - {"dualpipe", "chimera", "gems"}  # a model in each direction has no name there
+
+
+@pytest.mark.parametrize(("chunks", "place"), [(1, "loop"), (2, "snake"), (2, "loop")])
+@pytest.mark.parametrize("cap", [1, 2, 4])
+def test_pytorch_loads_an_order_that_was_sought(chunks: int, place: str, cap: int) -> None:
+    of = best(problem_of(Times(10, 12, 9, send=1), 4, 8, chunks, place, cap), 2.0, prove=False).order
+
+    assert loaded(to_csv(of), 4, of.stages, 8) == written(of)
 
 
 @pytest.mark.parametrize("group", [4, 5, 6, 7, 8, 10])

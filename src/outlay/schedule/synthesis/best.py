@@ -71,7 +71,7 @@ def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None
         search.listed()
         search.improved()
         if prove and available() and search.makespan > search.bound and search.passes <= MOST:
-            search.proved()
+            stopped = search.proved()
     except KeyboardInterrupt:
         stopped = True
     return search.found(stopped)
@@ -133,11 +133,11 @@ class _Search:
             assert line is not None
             self._keep("small moves", line.makespan, better)
 
-    def proved(self) -> None:
-        """The constraint program, for the time that is left."""
+    def proved(self) -> bool:
+        """The constraint program, for the time that is left; whether it was stopped."""
         left = self.until - time.monotonic()
         if left <= 0:
-            return
+            return False
         rows = min(self.known, key=lambda each: each[0])[1]
         tell = self.said
 
@@ -148,6 +148,7 @@ class _Search:
         answer = proved(self.problem, rows, left, heard)
         self.bound = max(self.bound, answer.bound)
         self._keep("constraint program", answer.makespan, answer.rows)
+        return answer.stopped
 
     def _keep(self, what: str, makespan: int, rows: Rows) -> None:
         better = makespan < self.makespan

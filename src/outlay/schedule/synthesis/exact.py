@@ -11,6 +11,7 @@ from .timing import timed
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
+SOON = 0.5  # seconds before its time at which it may end by itself
 MOST = 6_000  # passes of a problem that is given to it
 SETTINGS = {
     "num_workers": 1, "random_seed": 1,  # so that equal input gives equal output
@@ -26,6 +27,7 @@ class Proved(NamedTuple):
     rows: Rows
     makespan: int
     bound: int
+    stopped: bool = False  # by Ctrl-C, before its time
 
 
 def available() -> bool:
@@ -148,14 +150,15 @@ def proved(problem: Problem, rows: Rows, seconds: float, said: Said | None = Non
     for name, value in SETTINGS.items():
         setattr(engine.parameters, name, value)
     status = engine.solve(program.model, _teller(cp, said) if said else None)
+    stopped = status != cp.OPTIMAL and engine.wall_time < seconds - SOON
     if status not in (cp.OPTIMAL, cp.FEASIBLE):
-        return Proved(rows, known.makespan, least(problem))
+        return Proved(rows, known.makespan, least(problem), stopped)
     bound = max(least(problem), ceil(engine.best_objective_bound - 1e-6))
     better = program.rows(engine.value)
     again = timed(problem, better)
     if again is None or again.makespan >= known.makespan:
-        return Proved(rows, known.makespan, min(bound, known.makespan))
-    return Proved(better, again.makespan, min(bound, again.makespan))
+        return Proved(rows, known.makespan, min(bound, known.makespan), stopped)
+    return Proved(better, again.makespan, min(bound, again.makespan), stopped)
 
 
 def _teller(cp: Any, said: Said) -> Any:
