@@ -81,7 +81,11 @@ def bubble_flags() -> tuple[Flag, ...]:
 
 def draw_flags() -> tuple[Flag, ...]:
     """What `outlay draw` takes."""
-    return (AMOUNTS[1], *DRAWN, *question_flags())
+    from ..schedule.orders import names
+
+    about = f"order of the passes: {', '.join(names())}; best seeks one"
+    question = (replace(flag, help=about) if flag.name == "schedule" else flag for flag in question_flags())
+    return (AMOUNTS[1], *DRAWN, *question)
 
 
 def memory_flags() -> tuple[Flag, ...]:

@@ -81,7 +81,10 @@ def _paths(given: Given, faults: Faults) -> dict[str, str]:
 
 # --- a layout of a model --------------------------------------------------------------------------------------------
 
-MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches")
+MODEL_KNOWS = (
+    "forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches", "slices",
+    "memory_cap", "time_limit",
+)  # fmt: skip
 
 
 def _of_a_model(given: Given) -> Asked | Bill:
