@@ -200,6 +200,7 @@ def test_a_diagram_and_a_bubble_stand_beside_their_closed_form(capsys: pytest.Ca
         ("draw --schedule zbv --slices 4 --pp 4 --micro-batches 8", "DRW002"),
         ("draw --schedule hanayo --vpp 3 --pp 4 --micro-batches 8", "SCH003"),
         ("draw --schedule chimera --pp 4 --micro-batches 6", "SCH004"),
+        ("draw llama-3.1-8b --on 8xh100-sxm --pp 2 --memory-cap 3", "DRW002"),
         ("draw --schedule bpipe --pp 5 --micro-batches 6", "SCH005"),
         ("draw --schedule seq1f1b --slices 2 --pp 8 --micro-batches 3", "SCH004"),
         ("count llama-3.1-8b --on 32xh100-sxm --pp 4 --schedule v_half", "LAY000"),

@@ -182,31 +182,42 @@ class _Line:
         for kind, row in enumerate(rank):
             for slot in row:
                 self.kind[slot] = kind
-        self.held, self.waiting = self._from(0, 0, 0)
+        size = len(self.kind)
+        self.held, self.waiting = [0] * size, [0] * size
+        self._keep(0, *self._from(0, size, size))
 
-    def _from(self, slot: int, held: int, waiting: int) -> tuple[list[int], list[int]]:
+    def _from(self, first: int, settled: int, most: int) -> tuple[list[int], list[int]]:
+        """Both from a slot on, until they are as before behind another; nothing where more than `most` are held."""
+        held, waiting = (self.held[first - 1], self.waiting[first - 1]) if first else (0, 0)
         levels, queue = [], []
-        for kind in self.kind[slot:]:
+        for slot in range(first, len(self.kind)):
+            kind = self.kind[slot]
             if kind >= 2:
                 waiting += 1
             elif kind >= 0:
                 held += 1
+                if held > most:
+                    return [], []
             elif waiting:
                 held, waiting = held - 1, waiting - 1
+            if slot >= settled and held == self.held[slot] and waiting == self.waiting[slot]:
+                break
             levels.append(held)
             queue.append(waiting)
         return levels, queue
+
+    def _keep(self, first: int, held: list[int], waiting: list[int]) -> None:
+        self.held[first : first + len(held)], self.waiting[first : first + len(held)] = held, waiting
 
     def moved(self, old: int, new: int, most: int) -> bool:
         """Whether the pass could move without holding more than that; it has moved then."""
         kind = self.kind[old]
         self.kind[old], self.kind[new] = -1, kind
-        before = (self.held[new - 1], self.waiting[new - 1]) if new else (0, 0)
-        held, waiting = self._from(new, *before)
-        if max(held) > most:
+        held, waiting = self._from(new, old, most)
+        if not held:
             self.kind[old], self.kind[new] = kind, -1
             return False
-        self.held[new:], self.waiting[new:] = held, waiting
+        self._keep(new, held, waiting)
         return True
 
 
