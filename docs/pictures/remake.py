@@ -27,6 +27,8 @@ from outlay.verify.pipeline import Pacing, PipelineRun, Planned
 HERE = Path(__file__).parent
 RANKS, MICRO_BATCHES = 4, 8
 GB = 1e9
+SLICES = {"seq1f1b": 2}  # of a micro-batch
+AS_1F1B = ("bpipe", "pipedream", "pipedream_2bw")  # the same passes
 FORWARD, TICK = 10_000_000, 1e-9  # 10 ms in whole nanoseconds
 RUN = "pipeline_run"
 
@@ -34,8 +36,9 @@ RUN = "pipeline_run"
 def picture(name: str) -> str:
     """The picture of one schedule. Where a rank has two chunks, each takes half as long."""
     chunks = 1 if facts(name).chunks == "one" else 2
-    plan = order(name, RANKS, MICRO_BATCHES, chunks)
-    each = FORWARD * RANKS // plan.depth
+    slices = SLICES.get(name, 1)
+    plan = order(name, RANKS, MICRO_BATCHES * slices, chunks)
+    each = FORWARD * RANKS // plan.depth // slices
     timeline = simulate(plan, Times(each, each, each))
     more = f" with {plan.stages // RANKS} chunks each" if plan.stages > RANKS else ""
     return svg(chart_of(timeline, f"{name}, {RANKS} ranks{more}, {MICRO_BATCHES} micro-batches", TICK))
@@ -133,7 +136,7 @@ def picture_of_a_run() -> str:
 
 def pictures() -> Iterator[tuple[Path, str]]:
     """Every file and what stands in it."""
-    yield from ((HERE / f"{name}.svg", picture(name)) for name in names())
+    yield from ((HERE / f"{name}.svg", picture(name)) for name in names() if name not in AS_1F1B)
     yield HERE / "four-counts.svg", four_counts()
     yield HERE / f"{RUN}.svg", picture_of_a_run()
 

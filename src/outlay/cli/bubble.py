@@ -10,6 +10,7 @@ from ..schedule.orders import names
 from ..show.bubble import SLOTS, Pipeline, bubble_lines, bubble_record, needed
 from .flags import Given
 from .output import Told
+from .passes import slices_of
 from .values import Faults, count, seconds, unknown_key
 
 PASSES = ("slot", "forward", "backward", "weight")
@@ -33,11 +34,13 @@ def _simulate(given: Given, line: Pipeline) -> Told:
     from ..show.diagram.chart import chart_of
     from .drawing import follow
     from .passes import Asked, equal_stages, named
+    from .stating import law_of
 
-    plan = named(line.schedule, line.pp, line.vpp, line.micro_batches)
+    slices = slices_of(given, line.schedule, Faults())
+    plan = named(line.schedule, line.pp, line.vpp, line.micro_batches, slices=slices)
     said = {name: seconds(text, name, Faults()) or 0.0 for name in PASSES if (text := given.text(name)) is not None}
     asked = Asked(plan, *equal_stages(plan, said), str(plan))
-    chart = chart_of(follow(asked), asked.title, asked.tick)
+    chart = chart_of(follow(asked), asked.title, asked.tick, (*plan.notes, *law_of(plan, asked.times)))
     line = replace(line, vpp=plan.vpp)
     return Told(lambda: simulated_record(line, chart), lambda style: simulated_lines(line, chart, style))
 
@@ -60,6 +63,7 @@ def _pipeline(given: Given, faults: Faults) -> Pipeline | None:
         faults.add(unknown_key(schedule, names(), f"--schedule {quoted(schedule)}"))
     elif schedule not in SLOTS:
         faults.add(*_without_slots(given, schedule))
+    slices_of(given, schedule, faults)
     if faults.found or pp is None:
         return None
     if schedule not in SLOTS:

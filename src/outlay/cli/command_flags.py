@@ -15,7 +15,7 @@ AMOUNTS = (
     Flag(
         "schedule",
         ("--schedule",),
-        "order of the passes: gpipe, 1f1b, interleaved, zb_h1, ..; `outlay draw` knows them all",
+        "order of the passes: gpipe, 1f1b, interleaved, zb_h1, v_half, chimera, ..; `outlay draw` knows them all",
     ),
     Flag("forward", ("--forward",), "forward pass of one micro-batch on one stage: 10ms"),
     Flag("backward", ("--backward",), "its backward pass: 20ms"),
@@ -24,6 +24,7 @@ AMOUNTS = (
     Flag("at_most", ("--at-most",), "the largest idle share to allow: 5%, 1/20 or 0.05"),
 )
 
+SLICES = Flag("slices", ("--slices",), "slices of a micro-batch's sequences, of seq1f1b: 4; default 2")
 SIMULATE = Flag("simulate", ("--simulate",), "run every pass of the schedule with the stages as they are", switch=True)
 
 
@@ -32,6 +33,9 @@ DRAWN = (
     Flag("input_gradient", ("--input-gradient",), "gradient of its inputs, where the two are timed apart: 10ms"),
     Flag("weight_gradient", ("--weight-gradient",), "gradient of its weights: 10ms"),
     Flag("pair", ("--pair",), "a forward and a backward pass run together, in DualPipe: 25ms; default: their sum"),
+    SLICES,
+    Flag("memory_cap", ("--memory-cap",), "micro-batches whose activations a rank may hold, of --schedule best: 4"),
+    Flag("time_limit", ("--time-limit",), "how long --schedule best seeks: 60s; default 20s"),
     Flag("latency", ("--latency",), "from the end of a pass to its message at the next rank: 1ms"),
     Flag(
         "times",
@@ -74,12 +78,16 @@ def no_flags() -> tuple[Flag, ...]:
 
 def bubble_flags() -> tuple[Flag, ...]:
     """What `outlay bubble` takes."""
-    return (*AMOUNTS, SIMULATE)
+    return (*AMOUNTS, SLICES, SIMULATE)
 
 
 def draw_flags() -> tuple[Flag, ...]:
     """What `outlay draw` takes."""
-    return (AMOUNTS[1], *DRAWN, *question_flags())
+    from ..schedule.orders import names
+
+    about = f"order of the passes: {', '.join(names())}; best seeks one"
+    question = (replace(flag, help=about) if flag.name == "schedule" else flag for flag in question_flags())
+    return (AMOUNTS[1], *DRAWN, *question)
 
 
 def memory_flags() -> tuple[Flag, ...]:

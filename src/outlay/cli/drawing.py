@@ -46,7 +46,10 @@ def draw(given: Given) -> Told | int:
         write(path, content, given.on("force"))
     if STDOUT not in made:
         files, name, chart = tuple(made), asked.plan.name, done.chart
-        return Told(lambda: diagram_record(chart, name, files), lambda style: diagram_lines(chart, style, files))
+        return Told(
+            lambda: diagram_record(chart, name, files, asked.sought),
+            lambda style: diagram_lines(chart, style, files),
+        )
     return 0
 
 
@@ -98,7 +101,10 @@ def outputs(given: Given, faults: Faults) -> dict[str, str]:
 
 # --- a layout of a model --------------------------------------------------------------------------------------------
 
-MODEL_KNOWS = ("forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches")
+MODEL_KNOWS = (
+    "forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches", "slices",
+    "memory_cap", "time_limit",
+)  # fmt: skip
 
 
 def _of_a_model(given: Given) -> Asked | Bill:

@@ -81,9 +81,9 @@ def field_flags(cls: type) -> tuple[Flag, ...]:
 
 
 def sentence(flag: Flag) -> str:
-    """What a flag is for: the sentence of its field, with its choices."""
+    """What a flag is for: the sentence of its field, with its choices, unless it has one of its own."""
     cls = {"Job": Job, "Layout": Layout}.get(flag.group)
-    if cls is None:
+    if cls is None or flag.help:
         return flag.help
     kind = hints(cls)[flag.name]
     choices = f" ({', '.join(map(str, get_args(kind)))})" if get_origin(kind) is Literal else ""

@@ -12,7 +12,7 @@ from ..model.policies import POLICIES
 from ..search.narrow import NAMES, Span
 from ..search.space import DEGREES, Space
 from .flags import hints
-from .values import BOOLEANS, PERCENT, Faults, number
+from .values import BOOLEANS, PERCENT, Faults, number, only_drawn
 
 COUNTS = ("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch", "loss_chunks")
 SWITCHES = ("sp", "hybrid", "overlap_tp", "overlap_ep", "overlap_dp")
@@ -156,7 +156,9 @@ def _switch(part: str) -> tuple[bool | None, str]:
 
 def _word(choices: Sequence[str]) -> Callable[[str], tuple[str | None, str]]:
     def read(part: str) -> tuple[str | None, str]:
-        return (part.lower() if part.lower() in choices else None), f"some of {', '.join(choices)}"
+        if part.lower() in choices:
+            return part.lower(), ""
+        return None, only_drawn(part.lower()) or f"some of {', '.join(choices)}"
 
     return read
 

@@ -40,6 +40,8 @@ class Plan(NamedTuple):
     micro_batches: int
     depth: int
     make: Callable[[int], Order]
+    slices: int = 1  # that are counted as micro-batches, of one micro-batch
+    notes: tuple[str, ...] = ()  # what a picture does not show
 
     @property
     def passes(self) -> int:
@@ -48,7 +50,9 @@ class Plan(NamedTuple):
 
     def __str__(self) -> str:
         chunks = f" with {self.vpp} chunks each" if self.vpp > 1 else ""
-        return f"{self.name}, {self.pp} ranks{chunks}, {self.micro_batches:,} micro-batches"
+        slices = f" of {self.slices} slices" if self.slices > 1 else ""
+        micro_batches = f"{self.micro_batches // self.slices:,} micro-batches{slices}"
+        return f"{self.name}, {self.pp} ranks{chunks}, {micro_batches}"
 
 
 @dataclass(frozen=True)
@@ -61,32 +65,49 @@ class Asked:
     title: str
     notes: tuple[str, ...] = ()
     copies: int = 1  # accelerators that each rank of the pipeline stands for
+    sought: Mapping[str, Any] | None = None  # how good an order is that was sought
 
 
 def read_asked(given: Given) -> Asked:
     """The pipeline of a command line without a model. Raises every fault."""
+    if given.text("schedule") == "best" and given.text("order") is None:
+        from .seeking import read_best
+
+        return read_best(given)
     faults = Faults()
+    for name in ("memory_cap", "time_limit"):
+        if given.text(name) is not None:
+            flag, rule = "--" + name.replace("_", "-"), "it is of a search for the best order"
+            faults.add(Fault("DRW002", f"{flag} is of no use here", rule, "no --schedule best", "--schedule best"))
     read = _listed if given.text("order") is not None else _named
     plan = read(given, faults)
     depth = plan.depth if plan else 1
-    times, tick, notes = _durations(given, depth, plan.pp / depth if plan else 1.0, faults)
+    share = plan.pp / depth / plan.slices if plan else 1.0
+    times, tick, notes = durations(given, depth, share, faults)
     if plan and plan.passes <= FEW:
         faults.attempt(plan.make, plan.micro_batches)
     faults.stop()
     assert plan is not None
-    return Asked(plan, times, tick, str(plan), notes)
+    from .stating import law_of
+
+    return Asked(plan, times, tick, str(plan), (*notes, *plan.notes, *law_of(plan, times)))
 
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
 
-def named(name: str, pp: int, vpp: int, micro_batches: int, even: bool = False) -> Plan:
-    """A schedule by its name, interleaved in equal rounds if `even`. Raises InputError for a name that is not one."""
-    from ..schedule.orders import facts, order_in_rounds
+def named(name: str, pp: int, vpp: int, micro_batches: int, even: bool = False, slices: int = 1) -> Plan:
+    """A schedule by its name, interleaved in equal rounds if `even`. Raises InputError for a name that is not one.
+
+    Where a micro-batch has several slices, they are what is counted.
+    """
+    from ..schedule.orders import facts, order, order_in_rounds
+    from ..schedule.orders.facts import Shape
 
     known = facts(name)
     vpp = 2 if known.chunks == "two" else vpp
-    depth = {"loop": pp * vpp, "folded": 2 * pp, "both": pp}[known.placement]
+    depth = {"loop": pp * vpp, "snake": pp * vpp, "folded": 2 * pp, "both": pp}[known.placement]
+    said = known.said(Shape(pp, micro_batches * slices, vpp, slices))
 
     @cache
     def make(wanted: int) -> Order:
@@ -95,26 +116,44 @@ def named(name: str, pp: int, vpp: int, micro_batches: int, even: bool = False) 
             rule = f"a step whose steady state does not repeat is followed up to {MOST_PASSES:,} passes"
             got = f"{name}, pp {pp}, vpp {vpp}, {wanted:,} micro-batches: {passes:,} passes"
             raise InputError(Fault("DRW003", "the step is too long to follow", rule, got, "fewer --micro-batches"))
+        if slices > 1:
+            return order(name, pp, wanted, vpp, slices)
         return order_in_rounds(name, pp, wanted, vpp, even)
 
-    return Plan(name, pp, vpp, micro_batches, depth, make)
+    return Plan(name, pp, vpp, micro_batches * slices, depth, make, slices, (said,) if said else ())
 
 
 def _named(given: Given, faults: Faults) -> Plan | None:
     """A schedule by the flags. A number that is missing or cannot be read is a fault, and then there is none."""
     from ..schedule.orders import facts
 
-    found = {name: _count(given, name, flag, faults) for name, flag in SIZES.items()}
+    found = read_sizes(given, faults)
     name = given.text("schedule") or ("interleaved" if (found["vpp"] or 1) > 1 else "1f1b")
     known = faults.attempt(facts, name)
+    cut = slices_of(given, name, faults)
+    pp, micro_batches = found["pp"], found["micro_batches"]
+    if known is None or pp is None or micro_batches is None:
+        return None
+    return named(name, pp, found["vpp"] or (2 if known.chunks in ("several", "even") else 1), micro_batches, slices=cut)
+
+
+def read_sizes(given: Given, faults: Faults) -> dict[str, int | None]:
+    """Ranks, micro-batches and chunks; those that are needed and not given are faults."""
+    found = {name: _count(given, name, flag, faults) for name, flag in SIZES.items()}
     for wanted, example in (("pp", "--pp 4"), ("micro_batches", "--micro-batches 8")):
         if given.text(wanted) is None:
             rule = "a diagram needs a MODEL, or --pp and --micro-batches, or an --order file"
             faults.add(Fault("CLI004", f"{SIZES[wanted]} is not given", rule, "nothing", example))
-    pp, micro_batches = found["pp"], found["micro_batches"]
-    if known is None or pp is None or micro_batches is None:
-        return None
-    return named(name, pp, found["vpp"] or (2 if known.chunks == "several" else 1), micro_batches)
+    return found
+
+
+def slices_of(given: Given, schedule: str, faults: Faults) -> int:
+    """Slices of a micro-batch: those of --slices, 2 unless said, and 1 where the schedule has none."""
+    asked = _count(given, "slices", "--slices", faults)
+    if asked and schedule != "seq1f1b":
+        rule = "seq1f1b cuts the sequences of a micro-batch into slices; other schedules do not"
+        faults.add(Fault("DRW002", "--slices is of no use here", rule, f"--schedule {schedule}", "--schedule seq1f1b"))
+    return (asked or 2) if schedule == "seq1f1b" else 1
 
 
 def _count(given: Given, name: str, flag: str, faults: Faults) -> int | None:
@@ -157,7 +196,7 @@ def text_of(path: str, flag: str) -> str:
 # --- the durations --------------------------------------------------------------------------------------------------
 
 
-def _durations(given: Given, depth: int, share: float, faults: Faults) -> tuple[Times, float, tuple[str, ...]]:
+def durations(given: Given, depth: int, share: float, faults: Faults) -> tuple[Times, float, tuple[str, ...]]:
     """Durations in ticks, the tick, and what was assumed. `share` of a rank's work is one virtual stage."""
     said = {name: given.text(name) for name in FLAGS}
     read = {name: seconds(text, FLAGS[name], faults) or 0.0 for name, text in said.items() if text is not None}
@@ -196,7 +235,7 @@ def equal_stages(plan: Plan, said: Mapping[str, float]) -> tuple[Times, float]:
     parts |= (
         {"input_gradient": backward, "weight_gradient": said["weight"]} if "weight" in said else {"backward": backward}
     )
-    share = plan.pp / plan.depth
+    share = plan.pp / plan.depth / plan.slices
     return _seconds({name: [value * share] for name, value in parts.items()}, 0.0).in_ticks(TICK), TICK
 
 

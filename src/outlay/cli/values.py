@@ -106,6 +106,7 @@ def read_fields(cls: type, given: Mapping[str, Any], origin: str, faults: Faults
             continue
         converted, rule = _converted(kinds[name], value)
         if rule:
+            rule = only_drawn(value) or rule if name == "schedule" else rule
             fix = f"{_shown(name, origin)} {_example(kinds[name], value)}"
             faults.add(
                 Fault(CODES[cls.__name__], f"{_shown(name, origin)} cannot be used", rule, _got(value, origin), fix)
@@ -125,6 +126,18 @@ def read_fields(cls: type, given: Mapping[str, Any], origin: str, faults: Faults
             )
         )
     return values
+
+
+def only_drawn(value: object) -> str:
+    """The rule that a schedule breaks which has an order and no bill; an empty text for any other word."""
+    from ..schedule.laws import SCHEDULES
+    from ..schedule.orders import names
+
+    if value not in names() or value in SCHEDULES:
+        return ""
+    return (
+        f"no engine here runs {value}, so no bill counts it; `outlay draw` and `outlay bubble --simulate` run its order"
+    )
 
 
 def unknown_key(name: object, known: Iterable[str], origin: str) -> Fault:

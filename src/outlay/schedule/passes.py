@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal["F", "B", "I", "W"]  # forward, full backward, input gradient, weight gradient
-Placement = Literal["loop", "folded", "both"]  # stage s on rank s mod P; a V; a model in each direction
+Placement = Literal["loop", "folded", "snake", "both"]  # stage s on rank s mod P; a V; waves; a model each way
 
 
 class Pass(NamedTuple):
@@ -61,3 +61,8 @@ def loop(pp: int) -> Callable[[int], int]:
 def folded(pp: int) -> Callable[[int], int]:
     """A V: down the ranks and back up, so the last stage stands on the first rank."""
     return lambda stage: stage if stage < pp else 2 * pp - 1 - stage
+
+
+def snake(pp: int) -> Callable[[int], int]:
+    """Waves: down the ranks and back up, again and again; a V is one of them."""
+    return lambda stage: stage % pp if stage // pp % 2 == 0 else pp - 1 - stage % pp

@@ -196,8 +196,16 @@ def draw_schema() -> Schema:
         "folded": cut | {"type": ["object", "null"]},
         "files": list_of(TEXT),
         "notes": list_of(TEXT),
+        "sought": _sought(),
     }
     return {"$schema": DRAFT, **with_more(record_of(needed), more)}
+
+
+def _sought() -> Schema:
+    """How good an order is that was sought."""
+    flag, numbers = {"type": "boolean"}, {"type": "object", "additionalProperties": NUMBER}
+    keys = {"memory_cap": MAYBE, "chunks": WHOLE, "placement": {"enum": ["loop", "snake"]}, "makespan": NUMBER}
+    return record_of({**keys, "bound": NUMBER, "proved": flag, "named": numbers, "stopped": flag})
 
 
 def bubble_schema() -> Schema:

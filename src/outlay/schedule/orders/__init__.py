@@ -1,18 +1,27 @@
 """Orders: what each rank of a pipeline does, one file a family of schedules, each written as its paper writes it."""
 
 from ...errors import Fault, InputError, nearest, quoted
-from ..passes import Order, folded, loop
+from ..passes import Order, folded, loop, snake
+from .both_ways import CHIMERA, GEMS
+from .controllable import V_HALF, V_MIN
 from .dualpipe import DUALPIPE, DUALPIPE_V
 from .facts import OrderFacts, Schedule, Shape, chunk_faults, range_faults
 from .gpipe import GPIPE, LOOPED_BFS
+from .hanayo import HANAYO
 from .interleaved import INTERLEAVED, rounds
 from .one_f_one_b import ONE_F_ONE_B
+from .one_f_one_b_v import ONE_F_ONE_B_V
+from .same_rows import BPIPE, PIPEDREAM, PIPEDREAM_2BW
+from .seq1f1b import SEQ1F1B
 from .zbv import ZBV
 from .zero_bubble import INTERLEAVED_ZB, ZB_H1, ZB_H2
 
 __all__ = ["OrderFacts", "facts", "names", "order", "order_in_rounds", "rounds"]
 
-_ALL = (GPIPE, ONE_F_ONE_B, INTERLEAVED, LOOPED_BFS, INTERLEAVED_ZB, ZB_H1, ZB_H2, ZBV, DUALPIPE, DUALPIPE_V)
+_ALL = (
+    GPIPE, ONE_F_ONE_B, INTERLEAVED, LOOPED_BFS, INTERLEAVED_ZB, ZB_H1, ZB_H2, ZBV, DUALPIPE, DUALPIPE_V, V_HALF, V_MIN,
+    ONE_F_ONE_B_V, CHIMERA, GEMS, HANAYO, SEQ1F1B, BPIPE, PIPEDREAM, PIPEDREAM_2BW,
+)  # fmt: skip
 _SCHEDULES = {schedule.facts.name: schedule for schedule in _ALL}
 
 
@@ -32,15 +41,17 @@ def order(name: str, pp: int, micro_batches: int, vpp: int = 1, group: int = 0) 
     A schedule of two chunks a rank has them whatever is said: vpp 1 is taken as 2. `group` is the number of
     micro-batches that an interleaved schedule takes through one chunk before the next; 0 leaves it to its own rule:
     pp for interleaved (Megatron-LM), equal rounds for interleaved_zb (PyTorch). For PyTorch's interleaved give
-    `rounds(pp, micro_batches)`.
+    `rounds(pp, micro_batches)`. Of seq1f1b the slices count as micro-batches, and `group` of them, 2 unless said, are
+    one.
     """
     schedule, shape = _schedule(name), Shape(pp, micro_batches, vpp, group)
     found = [*range_faults(shape)] or [*chunk_faults(schedule, shape), *schedule.faults(shape)]
     if found:
         raise InputError(*found)
     ranks = tuple(tuple(row) for row in schedule.ranks(shape))
-    if schedule.facts.placement == "loop":
-        return Order(name, ranks, pp * vpp, micro_batches, loop(pp))
+    if schedule.facts.placement in ("loop", "snake"):
+        place = loop if schedule.facts.placement == "loop" else snake
+        return Order(name, ranks, pp * vpp, micro_batches, place(pp))
     return Order(name, ranks, 2 * pp, micro_batches, folded(pp), schedule.facts.copies)
 
 

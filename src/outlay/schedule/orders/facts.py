@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from ...errors import Fault, quoted
 from ..passes import Operation, Placement
 
-Chunks = Literal["one", "two", "any", "several"]
+Chunks = Literal["one", "two", "any", "several", "even"]
 MOST_PASSES = 2**24  # of one order: more than a gigabyte of them
 
 
@@ -23,23 +23,39 @@ class Shape(NamedTuple):
     group: int = 0
 
 
+def nothing_said(shape: Shape) -> str:
+    """Of a schedule whose picture shows all of it."""
+    return ""
+
+
 @dataclass(frozen=True)
 class OrderFacts:
     """What is true of a schedule whatever its numbers."""
 
     name: str
-    chunks: Chunks  # a rank: one, two, any number, or two and more
+    chunks: Chunks  # a rank: one, two, any number, two and more, or an even number
     placement: Placement
     copies: int  # of the weights
     needs: str  # of P, v and M, in words
+    said: Callable[[Shape], str] = nothing_said  # what a picture of it does not show
+    versions: Callable[[int, int], int] = lambda pp, rank: 1  # of the weights of a stage, kept at once
+    staleness: Callable[[int, int], int] = lambda pp, rank: 0  # updates by which a gradient's weights are old
+
+    def asynchronous(self, pp: int) -> bool:
+        """Whether no step ends: gradients are of weights that have changed since."""
+        return any(self.staleness(pp, rank) for rank in range(pp))
+
+    def weights_held(self, pp: int, rank: int) -> int:
+        """Weights that a rank holds, in those of its share of the model."""
+        return self.copies * self.versions(pp, rank)
 
     def embedding_ranks(self, pp: int) -> tuple[int, ...]:
         """The ranks that hold the embedding: the first; where a model runs in each direction, both ends."""
         return tuple(dict.fromkeys((0, pp - 1))) if self.placement == "both" else (0,)
 
     def head_ranks(self, pp: int) -> tuple[int, ...]:
-        """The ranks that hold the head: the last; on a V, the first; where a model runs each way, both ends."""
-        return {"loop": (pp - 1,), "folded": (0,), "both": self.embedding_ranks(pp)}[self.placement]
+        """The ranks that hold the head: the last; on a V or in waves, the first; where a model runs each way, both."""
+        return {"loop": (pp - 1,), "folded": (0,), "snake": (0,), "both": self.embedding_ranks(pp)}[self.placement]
 
 
 def no_faults(shape: Shape) -> Iterator[Fault]:
@@ -99,11 +115,13 @@ def range_faults(shape: Shape) -> Iterator[Fault]:
 def chunk_faults(schedule: Schedule, shape: Shape) -> Iterator[Fault]:
     """Chunks that this schedule does not have (SCH003), and a group where it has none (SCH006)."""
     name, chunks = schedule.facts.name, schedule.facts.chunks
-    legal = {"one": shape.vpp == 1, "two": shape.vpp <= 2, "any": True, "several": shape.vpp >= 2}[chunks]
+    v = shape.vpp
+    legal = {"one": v == 1, "two": v <= 2, "any": True, "several": v >= 2, "even": v % 2 == 0}[chunks]
     if not legal:
-        words, vpp = {"one": ("one chunk", 1), "two": ("two chunks", 2)}.get(chunks, ("two chunks or more", 2))
+        known = {"one": ("one chunk", 1), "two": ("two chunks", 2), "even": ("two chunks a wave", v + 1)}
+        words, vpp = known.get(chunks, ("two chunks or more", 2))
         rule = f"{name} gives each rank {words}"
         yield Fault("SCH003", f"{name} cannot take this number of chunks", rule, f"vpp {shape.vpp}", f"--vpp {vpp}")
     if shape.group and not schedule.grouped:
-        rule = "only interleaved and interleaved_zb take micro-batches in groups"
+        rule = "only interleaved and interleaved_zb take micro-batches in groups, and seq1f1b has slices"
         yield Fault("SCH006", f"{name} has no groups", rule, f"group {shape.group}", "group 0")

@@ -1,14 +1,20 @@
 """A timing diagram as a record of plain values, for JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...bill import Violation
 from ..record import Record, head, plain
 from .drawing import CAUSES, WORDS, Chart, Lane
 
 
-def diagram_record(chart: Chart, schedule: str, files: Sequence[str] = ()) -> Record:
-    """The figures of a diagram: of all ranks, of each rank, what is folded, and the operations of the critical path."""
+def diagram_record(
+    chart: Chart, schedule: str, files: Sequence[str] = (), sought: Mapping[str, Any] | None = None
+) -> Record:
+    """The figures of a diagram: of all ranks, of each rank, what is folded, and the operations of the critical path.
+
+    `sought` says how good an order is that was sought.
+    """
     idle = {"total": chart.idle, "share": chart.share, "span_share": chart.span_share, "by_cause": chart.idle_by_cause}
     by_rank = sorted(((rank, lane) for lane in chart.lanes for rank in lane.ranks), key=lambda pair: pair[0])
     cut = chart.cut
@@ -29,6 +35,7 @@ def diagram_record(chart: Chart, schedule: str, files: Sequence[str] = ()) -> Re
         "notes": list(chart.notes),
         "violations": [],
     }
+    found |= {"sought": dict(sought)} if sought else {}
     return head("draw") | {name: plain(value) for name, value in found.items()}
 
 
