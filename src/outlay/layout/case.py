@@ -227,8 +227,9 @@ class Case:
     @cached_property
     def expert_gradient_cut(self) -> Count:
         """Ranks over which expert gradients are cut."""
-        cut: Count = where((self.layout.zero >= 2) & (self.whole == 0), self.layout.expert_shard, 1)
-        return where(self.model.experts > 0, cut, 1)
+        return where(
+            (self.model.experts > 0) & (self.layout.zero >= 2) & (self.whole == 0), self.layout.expert_shard, 1
+        )
 
     @cached_property
     def gradients_here(self) -> Share:
@@ -250,8 +251,7 @@ class Case:
     @cached_property
     def expert_optimizer_cut(self) -> Count:
         """Ranks over which the experts' part of the optimizer is cut."""
-        cut: Count = where(self.layout.zero >= 1, self.layout.expert_shard, 1)
-        return where(self.model.experts > 0, cut, 1)
+        return where((self.model.experts > 0) & (self.layout.zero >= 1), self.layout.expert_shard, 1)
 
     @cached_property
     def gathers_blocks(self) -> Count:
