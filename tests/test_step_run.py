@@ -310,6 +310,8 @@ def test_memory_that_ran_out_is_told_with_a_smaller_case() -> None:
 
     assert fault.code == "VER023" and "32 layers, 4,096 tokens, micro-batch 2" in fault.what
     assert fault.fix.startswith("--layers 16, or --mbs 1")
+    assert fault.what.startswith("memory ran out")
+    assert no_memory(bill(), H100, "SIGKILL, as from the system").what.startswith("a rank was ended, as when")
     assert short_of_memory(fault.got) and not short_of_memory("ValueError: another shape")
 
 

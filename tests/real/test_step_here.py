@@ -14,6 +14,7 @@ from outlay.cli.flags import Given
 from outlay.cli.verifying import verify
 from outlay.errors import Fault, InputError
 from outlay.verify import step, together, training
+from outlay.verify.kernels import FusedNorm
 from outlay.verify.profiled import ON_A_DEVICE, moments_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -173,3 +174,17 @@ def test_latent_attention_is_not_run_on_a_cpu(ask: Ask) -> None:
     code, record = ask(latent)
 
     assert code == 1 and "latent attention" in record["not_run"][0]["reason"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_fused_norm_gives_what_torchs_own_gives(turned: bool) -> None:
+    """In parts of 64 rows, of which 100 are no multiple; turned, as norms of heads come."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 100, 4, 32, requires_grad=True)
+    weight = torch.randn(32, requires_grad=True)
+    seen = x.transpose(1, 2) if turned else x
+    theirs, ours = torch.nn.functional.rms_norm(seen, (32,), weight, 1e-5), FusedNorm.apply(seen, weight, 1e-5)
+    grads = [torch.autograd.grad(out.square().sum(), (x, weight)) for out in (theirs, ours)]
+
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-4)

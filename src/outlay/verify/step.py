@@ -188,7 +188,8 @@ def short_of_memory(said: str) -> bool:
 def no_memory(bill: Bill, hand: AtHand, said: str) -> Fault:
     """What is said where memory runs out in spite of what was counted."""
     at, layers = bill.layout, bill.model.layers
-    what = f"memory ran out: {layers} layers, {bill.job.sequence_length:,} tokens, micro-batch {at.micro_batch}"
+    ended = "a rank was ended, as when memory runs out" if "SIGKILL" in said else "memory ran out"
+    what = f"{ended}: {layers} layers, {bill.job.sequence_length:,} tokens, micro-batch {at.micro_batch}"
     rule = f"{bill.memory.allocated_bytes / 1e9:,.2f} GB were counted of {hand.memory / 1e9:,.2f} GB that a device has"
     smaller = f"--layers {layers // 2}" if layers > 1 else "a shorter --seq"
     fix = f"{smaller}{', or --mbs 1' if at.micro_batch > 1 else ''}; and nothing else on the devices"
