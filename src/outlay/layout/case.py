@@ -137,7 +137,7 @@ class Case:
 
     @cached_property
     def spared(self) -> Count:
-        """Gathers of the ends that are spared in one step: they stay through a micro-batch; in a pipeline through all."""
+        """Gathers of the ends spared in one step: they stay through a micro-batch, in a pipeline through all."""
         return where(self.engine.gathers_ends, where(self.deferred > 0, self.gathers - 1, self.again), 0)
 
     @cached_property
