@@ -96,7 +96,7 @@ def test_latent_attention_and_a_shared_expert_agree_on_two_kinds_of_layers(ask: 
     assert code == 0
     assert names(record) == [*MODEL, *STATES, "tape", "peak", "dp traffic"]
     assert all(one["agrees"] for one in record["comparisons"] if one["kind"] != "peak")
-    assert "3 of 4 layers" in record["scaled"][0]
+    assert record["scaled"] == []  # three layers of experts in a row are run, as the whole model has them
 
 
 def test_a_model_that_is_not_built_here_agrees_in_what_its_own_class_sends(ask: Ask) -> None:

@@ -137,10 +137,8 @@ class Case:
 
     @cached_property
     def spared(self) -> Count:
-        """Gathers of the model's ends that are spared in one step, since they stay gathered through a micro-batch; in a
-        pipeline through the step, where no backward pass reshards."""
-        stays: Count = where(self.deferred > 0, self.gathers - 1, self.again)
-        return where(self.engine.gathers_ends, stays, 0)
+        """Gathers of the ends spared in one step: they stay through a micro-batch, in a pipeline through all."""
+        return where(self.engine.gathers_ends, where(self.deferred > 0, self.gathers - 1, self.again), 0)
 
     @cached_property
     def ends_apart(self) -> bool:

@@ -59,7 +59,7 @@ def piped(run: "Run", kinds: tuple[str, ...]) -> Found:
     run.began("traffic" if sent else "memory")
     for one, reason in compare_sent(case) if sent else compare_stages(case):
         word = one.name.partition(",")[0]
-        kind = "traffic" if sent else word if word in kinds else "states"
+        kind = "traffic" if sent else word if word in ("tape", "peak") else "states"
         if kind in kinds and not left.get(kind):
             yield Checked(kind, one, PEAK if kind == "peak" else ROUNDING, reason)
 
