@@ -15,6 +15,7 @@ SEARCHES = 2  # searches at a time
 WORKERS = SEARCHES + max(2, min(8, os.cpu_count() or 2))  # so that short questions never wait for a search
 PAUSE = 1.0  # seconds before each further worker is started: the first page goes first
 WAITING = 100  # questions that may wait for a worker
+PATIENCE = 20.0  # seconds that each may wait
 SECONDS = {"plan": 300.0}  # the longest that one question may take
 USUAL_SECONDS = 20.0
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # workers are many, and nothing here needs more
@@ -157,9 +158,12 @@ class Desks:
         """The next worker that is free and lives."""
         self.waiting += 1
         try:
-            while (worker := await self.idle.get()).process.returncode is not None:
-                self._later(worker)
-            return worker
+            async with asyncio.timeout(PATIENCE):
+                while (worker := await self.idle.get()).process.returncode is not None:
+                    self._later(worker)
+                return worker
+        except TimeoutError:
+            raise BusyError from None
         finally:
             self.waiting -= 1
 
