@@ -35,11 +35,12 @@ from test_diagram import SVG, read_trace
 from test_json import faults
 
 MS = 1_000_000  # ns
+TWO_CHUNKS = ("interleaved", "looped_bfs", "interleaved_zb", "hanayo")
 ONCE = [name for name in names() if name != "dualpipe"]  # schedules of one model
 
 
 def made(name: str, pp: int = 4, micro_batches: int = 8) -> Order:
-    return order(name, pp, micro_batches, 2 if name in ("interleaved", "looped_bfs", "interleaved_zb") else 1)
+    return order(name, pp, micro_batches, 2 if name in TWO_CHUNKS else 1)
 
 
 def halves(operation: Operation) -> tuple[Any, ...]:

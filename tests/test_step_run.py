@@ -251,7 +251,7 @@ def test_what_no_step_is_run_of_is_said_in_one_line(axes: dict[str, Any], words:
 
 def verified(of: Bill, *ranks: Ran) -> Verified:
     found = stepped(of, ranks)
-    return Verified(tuple(compared(found)), (), (), found)
+    return Verified(tuple(compared(found)), (), (), step=found)
 
 
 def test_a_run_as_counted_agrees_and_its_record_holds_all() -> None:
@@ -284,7 +284,7 @@ def test_an_item_halved_lies_outside_its_band(monkeypatch: pytest.MonkeyPatch) -
     found = stepped(of, (run,))
 
     assert [item.name for item in found.items if not item.inside] == ["matmul"]
-    assert "outside" in " ".join(verified_lines(of, Verified((), (), (), found), Style()))
+    assert "outside" in " ".join(verified_lines(of, Verified((), (), (), step=found), Style()))
 
 
 def test_a_time_outside_its_band_disagrees_and_says_both() -> None:

@@ -9,7 +9,6 @@ from ..bill import Bill, case_of, load
 from ..cluster.catalogue.tables import accelerator_names
 from ..errors import Fault, InputError
 from ..holding import at_allocator
-from ..job import HALF
 from ..layout.case import Case
 from ..model.model import Model, decoder_block
 from ..model.parts import Attention, FeedForward
@@ -35,7 +34,6 @@ OTHER = "its bill is of {card}, and what ran is {name}"
 OF_A_CPU = "on a CPU what tensors held; gloo's waits are seen as time in which nothing runs"
 LATENT = "latent attention on a CPU writes every score out, which its bill does not count"
 GLOO = "gloo holds buffers of its own for as long as its threads take"
-HELD = "torch's runtime holds what each micro-batch of a stage receives and sends until the step ends: {size:,.0f} B"
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,7 @@ def compared(found: Stepped) -> Iterator[Checked]:
     yield Checked("step", time, reason=other_device(found))
     held = float(max(rank.allocated for rank in found.ranks))
     alone = bill.layout.zero and bill.layout.dp_shard == 1
-    known = HELD.format(size=between(bill)) if bill.layout.pp > 1 else ALONE if alone else ""
+    known = ALONE if alone else ""
     if cpu:
         reason = "; ".join(filter(None, (known, GLOO if len(found.ranks) > 1 else "")))
         yield Checked(
@@ -226,13 +224,6 @@ def compared(found: Stepped) -> Iterator[Checked]:
     for level, measured in (("allocated", held), ("reserved", kept)):
         counted, band = at_allocator(level, bill.memory, bill.engine)
         yield Checked("step", Banded(f"peak {level}", counted, measured, "B", "", *band), reason=known)
-
-
-def between(bill: Bill) -> float:
-    """What a stage receives from its neighbours and sends to them in a step: hidden vectors, and their gradients."""
-    at, neighbours = bill.layout, min(2, bill.layout.pp - 1)
-    tokens = bill.job.sequence_length * at.micro_batch / at.sliced
-    return float(2 * neighbours * at.vpp * bill.derived.micro_batches * HALF * tokens * bill.model.hidden)
 
 
 def other_device(found: Stepped) -> str:
