@@ -393,9 +393,9 @@ def test_degrees_gain_nothing_where_the_smallest_fits() -> None:
 def test_operations_of_pytorch_are_those_of_its_own_recompute() -> None:
     """Layer by layer it needs no more time than the plan of `outlay recompute`, which treats every stage as the one
     that binds, though it is to fit for sure."""
-    layout, cluster = Layout(tp=4, pp=4, zero=2), load_cluster("64xh100-sxm")
-    found = mixes(layout, "recompute", engine="fsdp2")
-    other = recompute(case_of(LLAMA_70B, Job(8192, 512), cluster, layout, "fsdp2")[0])
+    job, layout, cluster = Job(8192, 128), Layout(tp=4, pp=4, zero=2), load_cluster("64xh100-sxm")
+    found = best_mixes(LLAMA_70B, job, cluster, layout, "fsdp2", ("recompute",))
+    other = recompute(case_of(LLAMA_70B, job, cluster, layout, "fsdp2")[0])
     assert found.best and other.outcome
 
     assert found.best.seconds < other.plain_seconds + other.outcome.seconds

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.agent.server.api import SignalException
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from ..errors import Fault, InputError
@@ -26,7 +27,8 @@ from .launched import launched as launched
 
 PATIENCE = 300.0  # s that ranks wait for each other
 LONGEST = 200  # characters of another's complaint
-LOST = ("Connection closed by peer", "Connection reset by peer", "DistBackendError", "DistNetworkError")
+LOST = ("gloo/transport", "NCCL")  # in what a rank says that lost another one
+GRACE = 10.0  # s
 ENDED = "all ranks end together, and none is left"
 
 
@@ -70,16 +72,21 @@ def group_of_ranks(patience: float) -> Iterator[None]:
 def on_a_rank(work: Callable[..., Any], inputs: tuple[Any, ...], patience: float) -> Any:
     """What one started process does; on a CPU with one core for its kernels."""
     torch.set_num_threads(1)
-    with group_of_ranks(patience):
-        found = work(*inputs)
-        dist.barrier()  # a rank that ends early is taken for a failed one
-        return found
+    try:
+        with group_of_ranks(patience):
+            found = work(*inputs)
+            dist.barrier()  # a rank that ends early is taken for a failed one
+            return found
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or any(words in str(error) for words in LOST):
+            time.sleep(GRACE)  # the launcher names the rank that it sees first: let it be the one that was lost
+        raise
 
 
 def _as_launched(work: Callable[..., Any], inputs: tuple[Any, ...], ranks: int, patience: float) -> list[Any]:
     world = int(os.environ["WORLD_SIZE"])
     if world != ranks:
-        fix = f"torchrun --nproc-per-node {ranks} -m outlay verify .., or without torchrun"
+        fix = f"torchrun --nproc-per-node {ranks} -m outlay .., or without torchrun"
         raise InputError(Fault("VER005", "torchrun has another number of ranks", f"{ranks} ranks", str(world), fix))
     try:
         with group_of_ranks(patience):
@@ -131,7 +138,7 @@ def _silent() -> Iterator[None]:
 
 def _failed(error: ChildFailedError, ranks: int) -> Fault:
     """The first rank that ended too early, and how."""
-    rank, first = min(error.failures.items(), key=lambda each: (_left_alone(each[1]), each[1].timestamp))
+    rank, first = error.get_first_failure()
     if first.exitcode < 0:
         fix = "if the system ended it for its memory, fewer ranks or a smaller case; else run it again"
         got = f"{first.signal_name()}, as from the system when memory runs out"
@@ -140,11 +147,6 @@ def _failed(error: ChildFailedError, ranks: int) -> Fault:
     else:
         got, fix = _said(first.message), "run it again; with fewer ranks if memory ran out"
     return Fault("VER007", f"rank {rank} of {ranks} ended before its work was done", ENDED, got, fix)
-
-
-def _left_alone(one: ProcessFailure) -> bool:
-    """Whether a rank failed only because it lost another one."""
-    return one.exitcode > 0 and any(words in _said(one.message) for words in LOST)
 
 
 def _said(message: str | Mapping[str, Any]) -> str:
