@@ -198,7 +198,10 @@ def _finer(line: Pipeline) -> str:
 def _notes(line: Pipeline, style: Style) -> list[str]:
     law = "(P - 1) / (M + P - 1)" if line.chunks == 1 else "(P - 1) / (v M + P - 1)"
     slot = "one forward + one backward pass" + (" of one chunk" if line.chunks > 1 else "")
-    more = "--vpp 2   |   --at-most 5%   |   outlay explain bubble --pp 8 --micro-batches 32"
+    asked = f"--pp {line.pp} --micro-batches {line.micro_batches}" + (
+        f" --vpp {line.chunks}" if line.chunks > 1 else ""
+    )
+    more = f"--vpp 2   |   --at-most 5%   |   outlay explain bubble {asked}"
     return [
         *block("COUNTS", f"{law}; {line.schedule}, equal stages, free sends; a slot is {slot}", style),
         *block("MORE", more, style),
