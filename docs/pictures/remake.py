@@ -41,7 +41,8 @@ def picture(name: str) -> str:
     each = FORWARD * RANKS // plan.depth // slices
     timeline = simulate(plan, Times(each, each, each))
     more = f" with {plan.stages // RANKS} chunks each" if plan.stages > RANKS else ""
-    return svg(chart_of(timeline, f"{name}, {RANKS} ranks{more}, {MICRO_BATCHES} micro-batches", TICK))
+    cut = f" of {slices} slices, which are numbered" if slices > 1 else ""
+    return svg(chart_of(timeline, f"{name}, {RANKS} ranks{more}, {MICRO_BATCHES} micro-batches{cut}", TICK))
 
 
 def say(x: float, y: float, words: str, kind: str = "") -> str:

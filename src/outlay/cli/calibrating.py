@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cluster.accelerator import Cluster
-from ..errors import Fault, InputError, nearest, quoted
+from ..errors import Fault, InputError, quoted
 from ..job import Job
 from ..layout.axes import Layout
 from ..layout.case import Case
@@ -26,7 +26,7 @@ from .files import check, write
 from .flags import Given, field_names
 from .output import tell
 from .streams import complain
-from .values import Faults, count
+from .values import Faults, chosen, count
 
 if TYPE_CHECKING:
     from ..verify.calibration.machine import Machine
@@ -139,15 +139,7 @@ def _asked(given: Given, output: str, faults: Faults) -> Asked:
 
 def kinds(text: str | None) -> tuple[str, ...]:
     """The kinds of measurement that are asked for; all by default."""
-    if text is None:
-        return KINDS
-    named = [word.strip() for word in text.split(",")]
-    if wrong := [word for word in named if word not in KINDS]:
-        close = nearest(wrong[0], KINDS) or [KINDS[0]]
-        rule = f"--only names some of {', '.join(KINDS)}"
-        what = f"nothing called {quoted(wrong[0])} is measured"
-        raise InputError(Fault("CAL001", what, rule, quoted(text), f"--only {close[0]}"))
-    return tuple(kind for kind in KINDS if kind in named)
+    return KINDS if text is None else chosen(text, KINDS, "CAL001", "measured")
 
 
 def _on_what(given: Given, asked: Asked, here: "Machine") -> Asked:

@@ -13,7 +13,7 @@ from ..show.drill import answer_lines, drill_record, exercise_lines, grade_lines
 from ..show.text import Style
 from .drilling_flags import COUNT
 from .flags import Given
-from .output import style_of, tell
+from .output import Told, style_of
 from .streams import answering, say
 from .values import Faults, count
 
@@ -39,7 +39,7 @@ class Asked:
         return list(enumerate(exercises(self.topic, self.level, self.seed, self.count), 1))
 
 
-def drill(given: Given) -> int:
+def drill(given: Given) -> Told | int:
     """Ask, or print, or grade. Exit 0: all is right, or nothing was asked; 1: an answer is wrong or missing."""
     faults = Faults()
     asked = _asked(given, faults)
@@ -48,12 +48,10 @@ def drill(given: Given) -> int:
         return _graded(given, asked)
     solved = given.on("solutions")
     if solved or given.on("as_json"):
-        tell(
-            given,
+        return Told(
             lambda: drill_record(asked.level, asked.seed, asked.numbered(), solved),
             lambda style: [line for number, one in asked.numbered() for line in _solved(asked, number, one, style)],
         )
-        return 0
     return _asked_in_turn(asked, style_of(sys.stdout, given.on("plain")))
 
 
@@ -90,27 +88,27 @@ def _seed(given: Given, faults: Faults) -> int:
     return 0
 
 
-def _graded(given: Given, asked: Asked) -> int:
+def _graded(given: Given, asked: Asked) -> Told:
     """One exercise, and the answer that is given. Raises InputError (DRL003) where that cannot be read."""
     ((number, one),) = asked.numbered()
     grades = grade_all(given.text("answer") or "", one)
     parts = list(zip(one.parts, grades, strict=True))
     if unread := [(part, each) for part, each in parts if not each.readable]:
-        raise InputError(*(_unread(part, each, given.text("answer")) for part, each in unread))
+        examples = "; ".join(part.example for part in one.parts)
+        raise InputError(*(_unread(part, each, given.text("answer"), examples) for part, each in unread))
 
     def lines(style: Style) -> list[str]:
         graded = [line for part, each in parts for line in grade_lines(part, each, style)]
         return [*title_lines(asked.level, asked.seed, 1, style), *exercise_lines(number, number, one, style), *graded]
 
-    tell(given, lambda: drill_record(asked.level, asked.seed, [(number, one)], True, grades), lines)
-    return 0 if all(each.right for each in grades) else 1
+    right = all(each.right for each in grades)
+    return Told(lambda: drill_record(asked.level, asked.seed, [(number, one)], True, grades), lines, right)
 
 
-def _unread(part: Part, found: Grade, text: str | None) -> Fault:
+def _unread(part: Part, found: Grade, text: str | None, examples: str) -> Fault:
     why = found.said.partition(";")[0]
-    return Fault(
-        "DRL003", f"the answer to {quoted(part.ask)} cannot be read: {why}", part.wanted, quoted(text), part.wanted
-    )
+    what = f"the answer to {quoted(part.ask)} cannot be read: {why}"
+    return Fault("DRL003", what, part.wanted, quoted(text), f'--answer "{examples}"')
 
 
 def _solved(asked: Asked, number: int, one: Exercise, style: Style) -> list[str]:

@@ -94,6 +94,16 @@ def count(text: str, flag: str, faults: Faults, most: int = 10_000_000) -> int |
     return None
 
 
+def chosen(text: str, known: tuple[str, ...], code: str, done: str) -> tuple[str, ...]:
+    """The kinds that --only names, in their own order. Raises InputError for one that is not `done`: compared, say."""
+    asked = [word.strip() for word in text.split(",")]
+    if wrong := [word for word in asked if word not in known]:
+        close = nearest(wrong[0], known) or [known[0]]
+        what, rule = f"nothing called {quoted(wrong[0])} is {done}", f"--only names some of {', '.join(known)}"
+        raise InputError(Fault(code, what, rule, quoted(text), f"--only {close[0]}"))
+    return tuple(kind for kind in known if kind in asked)
+
+
 def read_fields(cls: type, given: Mapping[str, Any], origin: str, faults: Faults) -> dict[str, Any]:
     """The values of a record's fields. `origin` is the file and table they are from, or empty for flags."""
     kinds = {one.name: hints_of(cls)[one.name] for one in fields(cls)}

@@ -22,7 +22,7 @@ from .flags import Given
 from .output import tell
 from .pipelining import read_pacing, read_pictures, write_pictures
 from .question import read_question
-from .values import Faults, count
+from .values import Faults, chosen, count
 
 ENGINE = "fsdp2-uncompiled"  # whose sharding, collectives and kernels are what runs
 MOST_LAYERS = 1_000
@@ -79,16 +79,7 @@ def _verify(given: Given, silent: bool = False) -> int:
 
 def kinds(text: str | None) -> tuple[str, ...]:
     """The kinds of comparison that are asked for; by default all that take no real time."""
-    if text is None:
-        return USUAL
-    asked = [word.strip() for word in text.split(",")]
-    if wrong := [word for word in asked if word not in KINDS]:
-        close = nearest(wrong[0], KINDS) or [KINDS[0]]
-        rule = f"--only names some of {', '.join(KINDS)}"
-        raise InputError(
-            Fault("VER004", f"nothing called {quoted(wrong[0])} is compared", rule, quoted(text), f"--only {close[0]}")
-        )
-    return tuple(kind for kind in KINDS if kind in asked)
+    return USUAL if text is None else chosen(text, KINDS, "VER004", "compared")
 
 
 def device_of(text: str | None, only: tuple[str, ...]) -> str:

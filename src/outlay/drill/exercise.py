@@ -9,6 +9,14 @@ Unit = Literal["share", "bytes", "seconds", "whole", "number", "word", "rows"]
 Answer = Fraction | str | tuple[str, ...]
 """A number (bytes and seconds in SI units), one word of several, or the rows of a staircase."""
 
+EXAMPLE: Mapping[str, str] = {
+    "share": "17.9 %",
+    "bytes": "12.5 GB",
+    "seconds": "0.28 s",
+    "whole": "133",
+    "number": "3.75",
+    "rows": "123./.123",
+}
 WANTED: Mapping[str, str] = {
     "share": "a share: 17.9 %, 7/39 or 0.179",
     "bytes": "a size with its unit: 12.5 GB or 11.6 GiB",
@@ -38,6 +46,11 @@ class Part:
     why: tuple[str, ...]
     slips: tuple[Slip, ...] = ()
     words: tuple[str, ...] = ()  # to choose from
+
+    @property
+    def example(self) -> str:
+        """An answer of its kind, which need not be right."""
+        return self.words[0] if self.words else EXAMPLE[self.unit]
 
     @property
     def wanted(self) -> str:

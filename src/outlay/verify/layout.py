@@ -1,9 +1,9 @@
 """All comparisons of one layout, scaled down where it must be: layers cut, widths kept, fewer micro-batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..bill import case_of
 from ..errors import InputError
@@ -26,6 +26,9 @@ from .schedule import LONGEST, compare_schedule
 from .subject import KINDS, PEAK, ROUNDING, USUAL, Checked, Found, NotRun, Subject, Verified
 from .traffic import compare_traffic
 
+if TYPE_CHECKING:
+    from .step import Stepped
+
 STATES = ("weights", "gradients", "optimizer")
 PLACE = "place of the peak"
 COPIED = "FSDP2 copies experts that are cut inside, being fewer than ranks, once more: that is not counted"
@@ -43,8 +46,7 @@ def verify(
     found = [*usual, *run.pipeline(), *run.step()]
     checked = sorted((one for one in found if isinstance(one, Checked)), key=lambda one: KINDS.index(one.kind))
     left = tuple(one for one in found if isinstance(one, NotRun))
-    real = next((one for one in found if not isinstance(one, Checked | NotRun)), None)
-    return Verified(tuple(checked), left, tuple(run.scaled), run.ran, real)
+    return Verified(tuple(checked), left, tuple(run.scaled), run.ran, run.trained)
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Run:
     asked: int
     began: Callable[[str], object]
     ran: PipelineRun | None = None
+    trained: "Stepped | None" = None
     scaled: dict[str, None] = field(default_factory=dict)  # in order, each once
 
     def parameters(self) -> Found:
@@ -160,11 +163,18 @@ class Run:
             self.ran = outcome.run
             yield from (Checked("pipeline", *held) for held in outcome.comparisons)
 
-    def step(self) -> Iterator[Any]:
+    def step(self) -> Found:
         """A real step, and the bill of exactly that."""
-        from .step import run_step
+        if "step" not in self.only:
+            return
+        from .step import compared, run_step
 
-        return run_step(self.subject, self.asked, self.began, self.scaled) if "step" in self.only else iter(())
+        found = run_step(self.subject, self.asked, self.began, self.scaled)
+        if isinstance(found, NotRun):
+            yield found
+        elif found:
+            self.trained = found
+            yield from compared(found)
 
     # --- scaled down ------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ One rank of many, one micro-batch a step: FSDP2, copies of its shards too, or no
 parallelism. Where the engine's kernels are transformers', its Llama is what runs; else a model in plain PyTorch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..bill import case_of, load
@@ -130,19 +130,20 @@ def _compared(case: Case, stage: StageCosts, rank: Rank) -> Iterator[Comparison]
         f"after the forward pass, {IDS}, and without "
         + ", ".join(f"{name} ({size:,} B)" for name, size in apart.items()),
     )
-    yield Comparison(
-        "peak",
-        float(allocated_bytes(stage, case) - library_bytes(stage, case)),
-        sum(peak.values()) - peak["inputs"],
-        "B",
-        f"{IDS}, and without workspaces of libraries",
-    )
+    yield compared_peak(stage, case, peak)
     if case.layout.zero == 0:
         return  # MemTracker does not tell whose backward pass runs
     ours, theirs = place_of(peak_parts(stage, case)), PLACE_OF.get(step.place, LAYER)
     yield Comparison(
         "place of the peak", PLACES.index(ours), PLACES.index(theirs), "place", f"counted: {ours}; torch: {step.place}"
     )
+
+
+def compared_peak(stage: StageCosts, case: Case, peak: Mapping[str, int]) -> Comparison:
+    """The largest moment of a stage; `peak` are its bytes by item, as torch's tracker has them."""
+    counted = float(allocated_bytes(stage, case) - library_bytes(stage, case))
+    note = f"{IDS}, and without workspaces of libraries"
+    return Comparison("peak", counted, sum(peak.values()) - peak["inputs"], "B", note)
 
 
 PLACE_OF = {"forward": HEAD, "loss": HEAD, "head": HEAD, "ends": ENDS, "update": UPDATE}  # of torch's places

@@ -10,14 +10,13 @@ from ..layout.case import Case
 from ..memory.activations import activation_bytes, in_flight
 from ..memory.messages import message_buffer_bytes, receiving
 from ..memory.moments import logits_bytes
-from ..memory.peak import allocated_bytes
-from ..memory.states import library_bytes, optimizer_bytes, weight_bytes
+from ..memory.states import optimizer_bytes, weight_bytes
 from ..stage import StageCosts
 from ..step.traffic import data_bytes, pipeline_bytes
 from . import limits
 from .comparison import Comparison
 from .kinds import items_of
-from .memory import COUNTER, IDS
+from .memory import COUNTER, IDS, compared_peak
 from .subject import PEAK, ROUNDING, Checked, Found, NotRun
 
 if TYPE_CHECKING:
@@ -131,13 +130,7 @@ def _compared(case: Case, stage: StageCosts, held: "Held") -> Iterator[Compariso
         "B",
         f"with tensors for messages ({messages:,.0f} B), {IDS}, and without scalars of the loss",
     )
-    yield Comparison(
-        "peak",
-        float(allocated_bytes(stage, case) - library_bytes(stage, case)),
-        sum(peak.values()) - peak["inputs"],
-        "B",
-        f"{IDS}, and without workspaces of libraries",
-    )
+    yield compared_peak(stage, case, peak)
 
 
 def compare_sent(case: Case) -> Iterator[tuple[Comparison, str]]:

@@ -134,29 +134,24 @@ def unbuilt(case: Case) -> str:
 
 def run_step(
     of: Subject, layers: int, began: "Callable[[str], object]", scaled: dict[str, None]
-) -> Iterator[Checked | NotRun | Stepped]:
-    """Run a step of what is asked on the devices at hand, and compare. On other ranks of torchrun nothing comes.
+) -> Stepped | NotRun | None:
+    """A step of what is asked on the devices at hand; or why there is none. Nothing on other ranks of torchrun.
 
     What is smaller than asked is added to `scaled`.
     """
     if why := otherwise(case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]):
-        yield NotRun(("step",), why)
-        return
+        return NotRun(("step",), why)
     from .training import at_hand
 
     hand = at_hand(of.device, int(of.layout.world))
     latent = any(part.latent_rank for block in of.model.blocks if (part := block.attention))
     if hand is None or (hand.kind == "cpu" and latent):
-        yield NotRun(("step",), NO_DEVICE if hand is None else LATENT)
-        return
+        return NotRun(("step",), NO_DEVICE if hand is None else LATENT)
     small = sized(of.model, of.job, of.cluster, of.layout, of.engine, hand, layers)
     scaled.update(dict.fromkeys(f"step: {said}" for said in small.scaled))
     began("step")
     ranks = tuple(ran(small.bill, hand))
-    if ranks:
-        found = stepped(small.bill, ranks)
-        yield from compared(found)
-        yield found
+    return stepped(small.bill, ranks) if ranks else None
 
 
 def ran(bill: Bill, hand: AtHand) -> list[Ran]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
@@ -12,6 +12,9 @@ from ..model.model import Model
 from .comparison import Comparison
 from .configs import Config
 from .pipeline import ASLEEP, Pacing, PipelineRun
+
+if TYPE_CHECKING:
+    from .step import Stepped
 
 USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
 KINDS = (*USUAL, "pipeline", "step")  # what takes real time is run where it is asked for
@@ -65,7 +68,7 @@ class Verified:
     not_run: tuple[NotRun, ...]
     scaled: tuple[str, ...]
     pipeline: PipelineRun | None = None
-    step: Any = None  # step.Stepped: a real run, where one was asked for
+    step: "Stepped | None" = None  # a real run, where one was asked for
 
     @property
     def wrong(self) -> tuple[Checked, ...]:

@@ -15,7 +15,6 @@ from .tasks import BYTES, COLLECTIVES, FORWARD, GATHER, INPUT_GRADIENT, PASSES, 
 KIB, MIB = 2**10, 2**20
 IN_A_ROW = 1_000  # tiny kernels
 ADDED, COPIED = "add", "copy"
-CORE_BACK = 2.5  # FLOPs of a core's backward pass over those of its forward pass: five products for two
 MATRICES = (  # tokens, ins, outs on a CPU; four times each on a GPU
     (1024, 512, 512), (1024, 512, 2048), (1024, 2048, 512), (1024, 1024, 1024), (2048, 1024, 4096), (2048, 2048, 2048),
 )  # fmt: skip
@@ -68,7 +67,7 @@ def core_tasks(shape: tuple[int, ...], precision: str, weight: float = 1.0) -> l
     sequences, heads, _, width, tokens = shape
     work = 2.0 * sequences * tokens * (tokens + 1) / 2 * heads * 2 * width
     blocks = sequences * tokens * heads / BLOCK
-    both = ((FORWARD, work), (INPUT_GRADIENT, CORE_BACK * work))
+    both = ((FORWARD, work), (INPUT_GRADIENT, Attention.back * work))
     return [Task("attention", what, shape, precision, flops, blocks, weight) for what, flops in both]
 
 

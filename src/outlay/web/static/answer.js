@@ -159,21 +159,21 @@ export function broken(violations) {
   ];
 }
 
+/** Rule, got and fix of a fault, those that it has. @param {any} fault */
+export const faultParts = (fault) =>
+  el(
+    "dl",
+    {},
+    ["rule", "got", "fix"]
+      .filter((name) => fault[name])
+      .map((name) => [el("dt", {}, name), el("dd", {}, fault[name])]),
+  );
+
 /** A fault in its four parts. @param {any} fault */
 export const faultOf = (fault) =>
   el(
     "div",
     { class: "faults" },
     el("p", {}, el("b", {}, fault.what), " ", fault.code && why(fault.code, el("code", {}, fault.code))),
-    el(
-      "dl",
-      {},
-      [
-        ["rule", fault.rule],
-        ["got", fault.got],
-        ["fix", fault.fix],
-      ]
-        .filter(([, said]) => said)
-        .map(([name, said]) => [el("dt", {}, name), el("dd", {}, said)]),
-    ),
+    faultParts(fault),
   );

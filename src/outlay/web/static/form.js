@@ -4,7 +4,7 @@
  */
 
 import { byId, el, fill } from "./dom.js";
-import { faultOf } from "./answer.js";
+import { faultOf, faultParts } from "./answer.js";
 import { general } from "./numbers.js";
 
 const SETTLED = 300; // ms without typing make a change one question
@@ -148,17 +148,7 @@ const under = (fault, headed = true) => [
     " ",
     fault.code && el("button", { type: "button", class: "why", "data-why": fault.code }, el("code", {}, fault.code)),
   ),
-  el(
-    "dl",
-    {},
-    [
-      ["rule", fault.rule],
-      ["got", fault.got],
-      ["fix", fault.fix],
-    ]
-      .filter(([, said]) => said)
-      .map(([name, said]) => [el("dt", {}, name), el("dd", {}, said)]),
-  ),
+  faultParts(fault),
 ];
 
 // --- stepping --------------------------------------------------------------------------------------------------------
