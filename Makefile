@@ -35,8 +35,8 @@ test-real: .venv-real/.package  ## the same counts in torch and transformers, on
 	$(REAL)/python -m pytest -q --confcutdir=tests tests/real
 
 test-long: .venv/.dev .venv-real/.package  ## by hand: minutes to hours
-	$(BIN)/python -m pytest -q tests/long --ignore tests/long/real
-	$(REAL)/python -m pytest -q --confcutdir=tests tests/long/real
+	$(BIN)/python -m pytest -q -o faulthandler_timeout=0 tests/long --ignore tests/long/real
+	$(REAL)/python -m pytest -q -o faulthandler_timeout=0 --confcutdir=tests tests/long/real
 
 bench: .venv/.dev  ## seconds, rates and memory beside those recorded; ARGS=--record records
 	$(BIN)/python benchmarks/bench.py $(ARGS)

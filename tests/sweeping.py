@@ -2,13 +2,18 @@
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import outlay
+from outlay.cli.sweep.workers import Worker
 
 # Eighteen searches of a small space, a part each.
 PLANS = """
@@ -93,5 +98,26 @@ def stopped(
             time.sleep(0.002)
         if child.poll() is None:
             stop(child.pid)
-        out, errors = child.communicate(timeout=300)
+        try:
+            out, errors = child.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
     return child.returncode, out, errors
+
+
+def half_an_answer(pipe: Connection) -> None:
+    """A worker that dies while it writes: four bytes that promise a thousand, and no more."""
+    pipe.recv()
+    os.write(pipe.fileno(), struct.pack("!i", 1000))
+    kill(os.getpid())
+
+
+def dies_while_it_writes() -> Worker:
+    """Such a worker, started as the real ones are."""
+    context = get_context("forkserver")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=half_an_answer, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return Worker(process, ours, deque())

@@ -20,14 +20,16 @@ import pytest
 
 from outlay import InputError, Layout, count, load_cluster, load_model, plan
 from outlay.cli.main import main
+from outlay.cli.sweep import workers as beside
 from outlay.cli.sweep.study import read_study
+from outlay.cli.sweep.workers import MOST_DEATHS, Worker, counted_beside
 from outlay.cli.values import Faults
 from outlay.formats.sweep_parquet import part_of
 from outlay.search.sweep.part import answers, context_of
 from outlay.search.sweep.rows import Columns, Words, row_of, schema
 from outlay.search.sweep.study import Axis, Study, order
 from outlay.search.sweep.summary import Wanted
-from sweeping import LAYOUTS, PLANS, children, interrupt, kill, parts, run, stopped
+from sweeping import LAYOUTS, PLANS, children, dies_while_it_writes, interrupt, kill, parts, run, stopped
 
 NAMES = [field.name for field in fields(Layout)]
 READERS: dict[str, Callable[[str], Any]] = {"model": load_model, "on": load_cluster}
@@ -244,6 +246,29 @@ def test_a_worker_that_dies_is_replaced(done: Path) -> None:
 
     assert (code, len(died), errors) == (0, 1, "")
     assert parts(done / "dead") == parts(done / "s.sweep")
+
+
+@pytest.mark.parametrize("deaths", [1, MOST_DEATHS])
+def test_a_worker_that_dies_while_it_writes_is_replaced_until_too_many_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
+) -> None:
+    study, started = read(tmp_path, PLANS), list[bytes]()
+    wanted = Wanted(("model", "on"), "mfu", True, 1, len(study.prices))
+
+    def start(asked: bytes) -> Worker:
+        started.append(asked)
+        return dies_while_it_writes() if len(started) <= deaths else real(asked)
+
+    real = beside._started
+    monkeypatch.setattr(beside, "_started", start)
+    if deaths == MOST_DEATHS:
+        with pytest.raises(InputError) as raised:
+            list(counted_beside(study, range(3), wanted, 1))
+        assert [fault.code for fault in raised.value.faults] == ["SWP012"]
+        assert "first at part 0" in raised.value.faults[0].got
+    else:
+        counted = {part: content for part, content, _ in counted_beside(study, range(3), wanted, 1)}
+        assert counted == {part: part_of(study, part, wanted)[0] for part in range(3)}
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -4,12 +4,12 @@ import contextlib
 import os
 import pickle
 import signal
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import forkserver, get_context, resource_tracker
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
+from multiprocessing import forkserver, get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
@@ -22,7 +22,6 @@ MOST_DEATHS = 5  # of workers with no part counted between them; on Ray, over on
 AHEAD = 2  # parts a worker that wait for it: it never waits for us
 ONE_CORE: Mapping[str, str] = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # of a worker's libraries
 Counted = Iterator[tuple[int, bytes, Summary]]
-_asked: list[tuple[Study, Wanted]] = []  # of a worker process
 
 
 def cores() -> int:
@@ -66,19 +65,41 @@ def _on_one_core() -> Iterator[None]:
 
 
 def counted_beside(study: Study, parts: Sequence[int], wanted: Wanted, workers: int) -> Counted:
-    """Every part, in processes of this machine. One that dies is replaced, and its parts are counted again."""
+    """Every part, in processes of this machine. One that dies is replaced, and its parts are counted again.
+
+    Each worker has a pipe of its own. One queue for all would end with the first worker that dies while it writes: the
+    others hold it open, and its reader waits for the rest of a message that nobody will send."""
     prepare_workers(workers)
-    left, deaths = dict.fromkeys(parts), 0
-    while left:
-        try:
-            for part, content, summary in _pooled(pickle.dumps((study, wanted)), list(left), workers):
-                del left[part]
+    asked, left = pickle.dumps((study, wanted)), list(reversed(parts))
+    crew, deaths = list[Worker](), 0
+    try:
+        while left or any(worker.parts for worker in crew):
+            while left and len(crew) < workers:
+                with _uninterrupted():
+                    crew.append(_started(asked))
+                crew[-1].take(left.pop())
+            for worker in crew:
+                while left and len(worker.parts) < AHEAD:
+                    worker.take(left.pop())
+            ready = wait([worker.pipe for worker in crew])
+            for worker in [each for each in crew if each.pipe in ready]:
+                try:
+                    answer = worker.pipe.recv()
+                except (EOFError, OSError):
+                    crew.remove(worker)
+                    lost = worker.ended()
+                    left.extend(reversed(lost))
+                    deaths += bool(lost)
+                    if deaths >= MOST_DEATHS:
+                        raise InputError(_dying(left[-1])) from None
+                    continue
                 deaths = 0
-                yield part, content, summary
-        except BrokenProcessPool:
-            deaths += 1
-            if deaths >= MOST_DEATHS:
-                raise InputError(_dying(next(iter(left)))) from None
+                if isinstance(answer, Exception):
+                    raise answer
+                yield worker.parts.popleft(), *answer
+    finally:
+        for worker in crew:
+            worker.ended()
 
 
 def _dying(part: int) -> Fault:
@@ -89,24 +110,35 @@ def _dying(part: int) -> Fault:
     )
 
 
-def _pooled(asked: bytes, parts: list[int], workers: int) -> Counted:
-    """The same until a worker dies, which ends the pool."""
+@dataclass(frozen=True)
+class Worker:
+    """A process that counts the parts it is handed, in their order; the pipe to it; the parts it has not answered."""
+
+    process: BaseProcess
+    pipe: Connection
+    parts: deque[int]
+
+    def take(self, part: int) -> None:
+        """Hand it a part. A worker that has died is found out when its pipe is read."""
+        self.parts.append(part)
+        with contextlib.suppress(OSError):
+            self.pipe.send(part)
+
+    def ended(self) -> deque[int]:
+        """End the process, whatever it does: the parts that are left to others."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        return self.parts
+
+
+def _started(asked: bytes) -> Worker:
     context = get_context("forkserver")
-    told, life = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, context, initializer=_ready, initargs=(asked, told))
-    waiting, parts = dict[Future[tuple[bytes, Summary]], int](), parts[::-1]
-    try:
-        while parts or waiting:
-            while parts and len(waiting) < AHEAD * workers:
-                with _uninterrupted():
-                    waiting[pool.submit(_count, parts[-1])] = parts[-1]
-                parts.pop()
-            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(done), *done.result()
-    finally:
-        life.close()
-        pool.shutdown(wait=True, cancel_futures=True)
-        told.close()
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(asked, theirs), daemon=True)
+    process.start()
+    theirs.close()  # so that the pipe ends with the worker
+    return Worker(process, ours, deque())
 
 
 @contextlib.contextmanager
@@ -127,23 +159,29 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _ready(asked: bytes, life: Connection) -> None:
-    """Make a worker process ready: it ends when its parent ends, or lets go of it, and leaves interrupts to it."""
+def _work(asked: bytes, pipe: Connection) -> None:
+    """The whole life of a worker: it answers part after part, ends with its parent, and leaves interrupts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with, args=(life,), daemon=True).start()
+    Thread(target=_end_with_parent, daemon=True).start()
     library()
-    _asked.append(pickle.loads(asked))
-
-
-def _end_with(life: Connection) -> None:
+    study, wanted = pickle.loads(asked)
     with contextlib.suppress(EOFError, OSError):
-        life.recv_bytes()
+        while True:
+            pipe.send(_answered(study, pipe.recv(), wanted))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
     os._exit(1)
 
 
-def _count(part: int) -> tuple[bytes, Summary]:
-    study, wanted = _asked[0]
-    return part_of(study, part, wanted)
+def _answered(study: Study, part: int, wanted: Wanted) -> tuple[bytes, Summary] | Exception:
+    try:
+        return part_of(study, part, wanted)
+    except Exception as error:  # raised where the sweep is: a worker that fails is none that dies
+        return error
 
 
 def counted_by_ray(study: Study, parts: Sequence[int], wanted: Wanted, address: str | None) -> Counted:
