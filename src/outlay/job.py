@@ -85,7 +85,7 @@ class Job:
     tokens: Annotated[float, AtLeast(0), Written("15T", unit="token")] = 0.0
     "tokens to train on; 0 = not said"
     precision: Literal[
-        "bf16", "fp16", "fp8", "fp8_delayed", "fp8_tensorwise", "fp8_blockwise", "mxfp8", "nvfp4", "fp32"
+        "bf16", "fp16", "fp8", "fp8_delayed", "fp8_tensorwise", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4", "fp32"
     ] = AUTO
     "type of the matrix multiplies; default: bf16, or fp16 where the accelerator has no bf16"
     optimizer: Literal["adam", "sgd", "momentum", "adam8bit", "adafactor", "lion", "muon", "adam_mini", "galore"] = (

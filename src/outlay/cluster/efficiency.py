@@ -34,6 +34,10 @@ class Rates:
     half_depth: float = 0  # the same of multiplies in 16 bit
     cast_bytes: PlainBytes = 0  # moved to quantise a value
     cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
+    across_bytes: PlainBytes = 0  # moved to quantise a value once more, along the other side of its matrix
+    weight_bytes: PlainBytes = 0  # moved to quantise a weight in a forward pass
+    weight_across_bytes: PlainBytes = 0  # the same in a backward pass, along the other side
+    rescale_bytes: PlainBytes = 0  # moved to scale a value that a backward multiply gives
     fill: float = 0  # blocks of attention with which half of the device is busy
     narrow: float = 0  # width that a score of attention costs besides its products, forward
     narrow_back: float = 0  # the same of the backward pass
@@ -87,6 +91,15 @@ def small_waste(depth: Count, inner: Count, half: Count, each_expert: Count) -> 
 def cast_time(values: Count, here: Rates) -> Seconds:
     """Quantising what goes into a multiply: read in 16 bit, written in fewer, and the kernels' gaps."""
     return values * here.cast_bytes / here.memory + where(values > 0, here.cast_seconds, 0)
+
+
+def scaled_apart_time(values: Count, each: Bytes, products: Count, here: Rates) -> Seconds:
+    """What quantising by rows adds to a pass: values quantised once more, and products scaled after their multiply.
+
+    `each`: bytes moved a value. Where one scale serves a whole matrix both are 0: one kernel writes both sides, and the
+    multiply scales what it gives. Source: pytorch/ao torchao/testing/training/roofline_utils.py, float8/float8_ops.py.
+    """
+    return (values * each + products * here.rescale_bytes) / here.memory
 
 
 def memory_time(moved: Bytes, here: Rates) -> Seconds:

@@ -63,6 +63,10 @@ class Precision:
     share: str = "matmul_share"  # the accelerator's field of what its multiplies reach
     cast_bytes: PlainBytes = 0  # moved to quantise a value
     cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
+    across_bytes: PlainBytes = 0  # moved to quantise a value once more, along the other side of its matrix
+    weight_bytes: PlainBytes = 0  # moved to quantise a weight in every forward pass; 0: once a step, which is left out
+    weight_across_bytes: PlainBytes = 0  # the same in every backward pass, along the other side
+    rescale_bytes: PlainBytes = 0  # moved to scale a value that a backward multiply gives
 
     @property
     def quantises(self) -> bool:

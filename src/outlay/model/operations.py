@@ -17,6 +17,7 @@ from ..cluster.efficiency import (
     matmul_time,
     memory_time,
     narrow_share,
+    scaled_apart_time,
     small_waste,
 )
 from ..engines.engine import Kernel
@@ -144,6 +145,10 @@ class Linear(Row):
         waste: Share = small_waste(depth, inner, where(self.grouped(here), half, 0), here[self.tokens])
         return matmul_time(self.flops(here), moved, rate, waste, here[self.copies], rates)
 
+    def values(self, here: Sizes) -> Count:
+        """Weights that are quantised: none where the matrix stays in 16 bit."""
+        return where(self.half, 0, here[self.copies] * here[self.ins] * here[self.outs])
+
     def quantised(self, here: Sizes, rates: Rates, width: Count) -> Seconds:
         """Quantising what goes into a multiply, where it does not stay in 16 bit."""
         return where(self.half, 0, cast_time(here[self.copies] * here[self.tokens] * width, rates))
@@ -151,18 +156,25 @@ class Linear(Row):
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """y = x W."""
         multiply: Seconds = self.timed(here, rates, here[self.ins], rates.grouped_rows, self.moved(here))
-        return multiply + self.quantised(here, rates, here[self.ins])
+        weights: Seconds = scaled_apart_time(self.values(here), rates.weight_bytes, 0, rates)
+        return multiply + self.quantised(here, rates, here[self.ins]) + weights
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """dx = dy W': the same three sizes, permuted."""
+        """dx = dy W': the same three sizes, permuted. Each of its matrices gives a gradient of the input."""
         multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
-        return multiply + self.quantised(here, rates, here[self.outs])
+        gradients: Count = self.matrices * here[self.copies] * here[self.tokens] * here[self.ins]
+        apart: Seconds = scaled_apart_time(
+            self.values(here), rates.weight_across_bytes, where(self.half, 0, gradients), rates
+        )
+        return multiply + self.quantised(here, rates, here[self.outs]) + apart
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
         moved: Bytes = self.accumulated(here, rates)
         multiply: Seconds = self.timed(here, rates, here[self.tokens], rates.grouped_rows_back, moved)
-        return where(self.trained, multiply, 0)
+        inputs: Count = here[self.copies] * here[self.tokens] * (here[self.ins] + here[self.outs])
+        apart: Seconds = scaled_apart_time(where(self.half, 0, inputs), rates.across_bytes, self.values(here), rates)
+        return where(self.trained, multiply + apart, 0)
 
 
 @dataclass(frozen=True)
