@@ -88,18 +88,23 @@ def small_waste(depth: Count, inner: Count, half: Count, each_expert: Count) -> 
     return filling + few + filling * few
 
 
-def cast_time(values: Count, here: Rates) -> Seconds:
-    """Quantising what goes into a multiply: read in 16 bit, written in fewer, and the kernels' gaps."""
-    return values * here.cast_bytes / here.memory + where(values > 0, here.cast_seconds, 0)
+def cast_time(values: Count, weights: Count, each_weight: Bytes, here: Rates) -> Seconds:
+    """Quantising what goes into a multiply: read in 16 bit, written in fewer, and the kernels' gaps.
 
-
-def scaled_apart_time(values: Count, each: Bytes, products: Count, here: Rates) -> Seconds:
-    """What quantising by rows adds to a pass: values quantised once more, and products scaled after their multiply.
-
-    `each`: bytes moved a value. Where one scale serves a whole matrix both are 0: one kernel writes both sides, and the
-    multiply scales what it gives. Source: pytorch/ao torchao/testing/training/roofline_utils.py, float8/float8_ops.py.
+    `each_weight`: bytes moved a weight; 0 where weights are quantised once a step.
     """
-    return (values * each + products * here.rescale_bytes) / here.memory
+    moved: Bytes = values * here.cast_bytes + weights * each_weight
+    return moved / here.memory + where(values > 0, here.cast_seconds, 0)
+
+
+def across_time(values: Count, here: Rates) -> Seconds:
+    """Quantising values once more, along the other side of their matrix: 0 where one kernel writes both."""
+    return values * here.across_bytes / here.memory
+
+
+def scaled_time(values: Count, here: Rates) -> Seconds:
+    """Scaling what a backward multiply gives, in a kernel of its own: 0 where the multiply does it."""
+    return values * here.rescale_bytes / here.memory
 
 
 def memory_time(moved: Bytes, here: Rates) -> Seconds:

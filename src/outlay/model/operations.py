@@ -1,9 +1,7 @@
 """The operations of a layer, as rows that name their dimensions.
 
-A layout divides dimensions, never rows: `here` says how large each named dimension is on one rank. So one row serves
-the parameter count (sizes of the undivided model), the FLOPs, the tape, the time and the sharding. `here["value"]` is
-the bytes of one activation value.
-"""
+A layout divides dimensions, never rows: `here` says how large each is on one rank. So one row serves parameters (sizes
+of the undivided model), FLOPs, tape, time and sharding. `here["value"]` is the bytes of one activation value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +10,13 @@ from typing import TypeAlias
 from ..cluster.efficiency import (
     WIDE,
     Rates,
+    across_time,
     attention_time,
     cast_time,
     matmul_time,
     memory_time,
     narrow_share,
-    scaled_apart_time,
+    scaled_time,
     small_waste,
 )
 from ..engines.engine import Kernel
@@ -149,32 +148,29 @@ class Linear(Row):
         """Weights that are quantised: none where the matrix stays in 16 bit."""
         return where(self.half, 0, here[self.copies] * here[self.ins] * here[self.outs])
 
-    def quantised(self, here: Sizes, rates: Rates, width: Count) -> Seconds:
-        """Quantising what goes into a multiply, where it does not stay in 16 bit."""
-        return where(self.half, 0, cast_time(here[self.copies] * here[self.tokens] * width, rates))
+    def streamed(self, here: Sizes, width: Count) -> Count:
+        """Values of inputs or gradients that are quantised, each as wide."""
+        return where(self.half, 0, here[self.copies] * here[self.tokens] * width)
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """y = x W."""
         multiply: Seconds = self.timed(here, rates, here[self.ins], rates.grouped_rows, self.moved(here))
-        weights: Seconds = scaled_apart_time(self.values(here), rates.weight_bytes, 0, rates)
-        return multiply + self.quantised(here, rates, here[self.ins]) + weights
+        return multiply + cast_time(self.streamed(here, here[self.ins]), self.values(here), rates.weight_bytes, rates)
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dx = dy W': the same three sizes, permuted. Each of its matrices gives a gradient of the input."""
         multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
-        gradients: Count = self.matrices * here[self.copies] * here[self.tokens] * here[self.ins]
-        apart: Seconds = scaled_apart_time(
-            self.values(here), rates.weight_across_bytes, where(self.half, 0, gradients), rates
-        )
-        return multiply + self.quantised(here, rates, here[self.outs]) + apart
+        given: Count = self.matrices * self.streamed(here, here[self.ins])
+        weights: Count = self.values(here)
+        cast: Seconds = cast_time(self.streamed(here, here[self.outs]), weights, rates.weight_across_bytes, rates)
+        return multiply + cast + scaled_time(given, rates)
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
         moved: Bytes = self.accumulated(here, rates)
         multiply: Seconds = self.timed(here, rates, here[self.tokens], rates.grouped_rows_back, moved)
-        inputs: Count = here[self.copies] * here[self.tokens] * (here[self.ins] + here[self.outs])
-        apart: Seconds = scaled_apart_time(where(self.half, 0, inputs), rates.across_bytes, self.values(here), rates)
-        return where(self.trained, multiply + apart, 0)
+        across: Seconds = across_time(self.streamed(here, here[self.ins] + here[self.outs]), rates)
+        return where(self.trained, multiply + across + scaled_time(self.values(here), rates), 0)
 
 
 @dataclass(frozen=True)
