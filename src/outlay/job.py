@@ -220,6 +220,12 @@ def wire_of(job: Job, engine: Engine) -> tuple[str, str]:
     return told or accumulated or usual, job.gather_dtype or gathered
 
 
+def gathered_value_of(job: Job, engine: Engine) -> float:
+    """Bytes of a value that is gathered along tp for a matrix of a layer."""
+    quantised = precision(job.precision).tp_value(engine.kernels) if job.precision else 0
+    return quantised or job.activation_bytes
+
+
 def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
     """What every parameter keeps and moves under a job, whose precision is filled. What is AUTO is the engine's."""
     how, kept, rule = precision(job.precision), types_of(job, engine), optimizer(job.optimizer)

@@ -1,9 +1,8 @@
 """How large every named dimension is on one rank: the only place where a layout divides anything."""
 
 from ..engines.engine import Engine, KernelSet
-from ..engines.tables import precision
 from ..formula import ceil, divide, maximum, minimum, where
-from ..job import AUTO, Job
+from ..job import AUTO, Job, gathered_value_of
 from ..model.model import Block, Model
 from ..model.operations import Sizes
 from ..model.parts import Attention, CompressedAttention, Experts
@@ -210,7 +209,7 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
         "positions": model.positions, "extra": model.extra_parameters,
         "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
         "table": model.embedding_width or model.hidden, "hides": 0, "in_ring": 1, "ring_output": 0,
-        "gathered_value": precision(job.precision).tp_value(engine.kernels) or job.activation_bytes,
+        "gathered_value": gathered_value_of(job, engine),
         "tp_copied": where(layout.micro_batch > 1, engine.tp_copied, 0),
         "rank_skew": engine.rank_skew_seconds, "router_wait": 0, "host_floor": 0, "host_floor_back": 0,
         **_exchange_sizes(layout, engine, kernels),

@@ -161,9 +161,8 @@ class Linear(Row):
         """dx = dy W': the same three sizes, permuted. Each of its matrices gives a gradient of the input."""
         multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
         given: Count = self.matrices * self.streamed(here, here[self.ins])
-        weights: Count = self.values(here)
-        cast: Seconds = cast_time(self.streamed(here, here[self.outs]), weights, rates.weight_across_bytes, rates)
-        return multiply + cast + scaled_time(given, rates)
+        multiply += cast_time(self.streamed(here, here[self.outs]), self.values(here), rates.weight_across_bytes, rates)
+        return multiply + scaled_time(given, rates)
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
