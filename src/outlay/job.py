@@ -223,7 +223,7 @@ def wire_of(job: Job, engine: Engine) -> tuple[str, str]:
 def gathered_value_of(job: Job, engine: Engine) -> float:
     """Bytes of a value that is gathered along tp for a matrix of a layer."""
     quantised = precision(job.precision).tp_value(engine.kernels) if job.precision else 0
-    return quantised or job.activation_bytes
+    return quantised or float(job.activation_bytes)
 
 
 def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:
