@@ -166,6 +166,7 @@ def _expert_sizes(
     return {
         "fan_out": where(layout.moe_dispatch == "deduplicated", part.active, 0),
         "choices": chosen, "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
+        "arrived": where(gathers, 0, where(layout.ep > 1, stream / layout.etp, 0)),
         "exchanged": where(gathers, 0, stream), "gathered": where(gathers, stream, 0),
         "copies": where(gathers, 0, 2 * (dispatched + routed)) + (scattered if part.shared_width else 0),
     }  # fmt: skip
