@@ -89,17 +89,16 @@ def test_an_order_takes_as_long_as_its_passes_run_one_by_one(name: str) -> None:
 def test_an_order_holds_what_the_bill_of_its_layout_says(name: str) -> None:
     """Where a schedule has a closed form, the peak of the passes one by one is that of the bill.
 
-    The closed form takes layers that are recomputed in full as spread evenly over the chunks of a rank; here they stand
-    in one.
+    Not where layers are recomputed in full: the closed form spreads them evenly over the chunks of a rank.
     """
-    for each in of(name):
+    whole = [each for each in of(name) if each.layout.recompute != "full"]
+    for each in whole:
         ranked = found().best[each.place - 1]
-        alike = 0.01 if each.layout.recompute != "full" else 0.05
         at = replace(each.layout, schedule=name)  # type: ignore[arg-type]
         bill = count(found().model, found().job, found().cluster, at, found().engine)
-        assert each.peak_bytes == pytest.approx(bill.memory.peak_bytes, rel=alike)
+        assert each.peak_bytes == pytest.approx(bill.memory.peak_bytes, rel=0.005)
         assert (bill.derived.micro_batches, at.pp) == (ranked.bill.derived.micro_batches, ranked.layout.pp)
-    assert of(name)
+    assert len(whole) >= 3
 
 
 def test_the_fastest_that_fits_is_first_and_those_that_do_not_fit_are_last() -> None:
