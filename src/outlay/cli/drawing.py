@@ -10,7 +10,7 @@ from ..show.diagram.drawing import Chart
 from .files import STDOUT, check, write
 from .flags import Given
 from .output import Told
-from .passes import FEW, HALVES, MOST_PASSES, Asked, named, read_asked
+from .passes import FEW, HALVES, MOST_PASSES, Asked, named, not_sought, read_asked
 from .values import Faults
 
 OUTPUTS = {"svg": "--svg", "html": "--html", "perfetto": "--perfetto", "csv": "--csv"}
@@ -113,11 +113,12 @@ def _of_a_model(given: Given) -> Asked | Bill:
 
     faults = Faults()
     other = reordered(given)
-    known = MODEL_KNOWS if given.text("schedule") == "best" else (*MODEL_KNOWS, "memory_cap", "time_limit")
-    extra = ["--" + name.replace("_", "-") for name in known if given.text(name) is not None]
+    extra = ["--" + name.replace("_", "-") for name in MODEL_KNOWS if given.text(name) is not None]
     if extra:
         rule = "with a MODEL the durations and the number of micro-batches are those of its bill"
         faults.add(Fault("DRW002", "a MODEL is given with what it decides", rule, ", ".join(extra), "leave them out"))
+    if given.text("schedule") != "best":
+        not_sought(given, faults)
     if other:
         drawn_so: Asked | Bill = faults.attempt(of_another_order, given)
         faults.stop()
