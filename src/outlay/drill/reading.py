@@ -76,8 +76,9 @@ def read_number(text: str, part: Part) -> Typed:
 
 
 def read_rows(text: str) -> tuple[str, ...]:
-    """The rows of a staircase. Raises UnreadableError."""
-    plain = unicodedata.normalize("NFKC", text.strip()).replace("_", ".").replace("-", ".").replace(" ", "")
+    """The rows of a staircase, by slashes or by lines. Raises UnreadableError."""
+    lines = "/".join(text.strip().splitlines())
+    plain = unicodedata.normalize("NFKC", lines).replace("_", ".").replace("-", ".").replace(" ", "")
     rows = tuple(plain.split("/"))
     if len(text) > 100 * LONGEST or not all(ROW.fullmatch(row) for row in rows):
         raise UnreadableError("a row holds digits and dots")
