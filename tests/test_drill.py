@@ -240,6 +240,7 @@ def test_a_drawn_staircase_is_graded_rank_by_rank() -> None:
     assert grade(" / ".join(rows), part).right
     assert grade("/".join(row.rstrip(".") for row in rows), part).right
     assert grade("/".join(rows).replace(".", "_"), part).right
+    assert grade("\r\n".join(rows), part).right and grade("\n".join(rows) + "\n", part).right
     assert grade("/".join([*rows[:2], rows[1], *rows[3:]]), part).said == "rank 2 is wrong: it starts 1 slot too early"
     assert "in order" in grade("/".join([rows[0][::-1], *rows[1:]]), part).said
     assert "rows" in grade("/".join(rows[1:]), part).said

@@ -15,7 +15,7 @@ import pytest
 from outlay.cli.desk.answers import answer
 from outlay.cli.main import main
 from outlay.drill.exercise import Exercise, Part
-from outlay.drill.grading import grade
+from outlay.drill.grading import grade_in_turn
 from outlay.drill.sets import AT, TOPICS, exercise, exercises
 from outlay.show.drill import shown
 from outlay.show.drill_page import Sheet, exercise_html
@@ -78,8 +78,7 @@ def said(page: httpx.Response) -> str:
 
 def sheet(one: Exercise, *typed: str) -> Sheet:
     texts = [*typed, *([""] * (len(one.parts) - len(typed)))]
-    grades = tuple(grade(text, part) if text else None for text, part in zip(texts, one.parts, strict=True))
-    return Sheet({"level": str(one.level), "seed": "7"}, 5, 1, one, tuple(texts), grades)
+    return Sheet({"level": str(one.level), "seed": "7"}, 5, 1, one, tuple(texts), grade_in_turn(texts, one))
 
 
 def other(part: Part) -> Part:
@@ -106,6 +105,23 @@ def test_an_answer_says_nothing_of_the_parts_that_are_open(topic: str, level: in
         changed = replace(one, parts=(one.parts[0], *map(other, one.parts[1:])))
 
         assert exercise_html(sheet(one, typed)) == exercise_html(sheet(changed, typed))
+
+
+@pytest.mark.parametrize(("topic", "level"), [each for each in SETS if each[1] > 1])
+@pytest.mark.parametrize("first", ["", "?"])
+def test_an_answer_waits_for_the_one_above_whose_value_its_derivation_may_say(
+    client: httpx.Client, topic: str, level: int, first: str
+) -> None:
+    one = exercise(topic, level, 6, 1)
+    texts = [first, *map(typed_right, one.parts[1:])]
+    changed = replace(one, parts=tuple(map(other, one.parts)))
+
+    assert exercise_html(sheet(one, *texts)) == exercise_html(sheet(changed, *texts))
+    page = open_page(client, *texts, topic=topic, level=level, seed=6)
+    assert Form(page.text).marks == ["again" if first else "", *["waits"] * (len(one.parts) - 1)]
+    assert "graded once the one above is" in page.text or len(one.parts) == 1
+    form = Form(page.text).filled(typed_right(one.parts[0]), *texts[1:])
+    assert Form(client.get("/drill", params=form).text).marks == ["right"] * len(one.parts)
 
 
 @pytest.mark.parametrize(("topic", "level"), SETS)

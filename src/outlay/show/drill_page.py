@@ -19,7 +19,8 @@ from .drill import shown
 from .stairs import figure, is_drawn
 
 LISTED = 20  # exercises of a set that are listed by their numbers
-MARKS = {"right": "\u2713 RIGHT", "wrong": "\u2717 WRONG", "again": "! AGAIN"}
+MARKS = {"right": "\u2713 RIGHT", "wrong": "\u2717 WRONG", "again": "! AGAIN", "waits": "\u2026 WAITS"}
+WAITS = "it is graded once the one above is: why it is right may say that one"
 GIVEN: Mapping[str, tuple[str, str]] = {
     "pp": ("P, stages", ""),
     "micro_batches": ("M, micro-batches", ""),
@@ -46,7 +47,7 @@ class Sheet:
     number: int
     one: Exercise
     typed: tuple[str, ...]
-    grades: tuple[Grade | None, ...]  # none where nothing was typed
+    grades: tuple[Grade | None, ...]  # none where nothing was typed, or where one above is open
 
     def address(self, number: int) -> str:
         """The address of one exercise of this set."""
@@ -97,7 +98,7 @@ def numbers_html(sheet: Sheet) -> str:
     """The exercises of a set, to go to; of a long set the one before and the one after."""
     last = max(sheet.count, sheet.number)
     if last > LISTED:
-        near = [(each, said) for each, said in ((sheet.number - 1, "Before"), (sheet.number + 1, "After"))]
+        near = [(each, said) for each, said in ((sheet.number - 1, "Previous"), (sheet.number + 1, "Next"))]
         links = [(each, f"{said}: {each}", "") for each, said in near if 1 <= each <= last]
     else:
         here = ' aria-current="page"'
@@ -159,16 +160,24 @@ def _figure(name: str, value: Fraction) -> str:
 
 def _part(sheet: Sheet, at: int, part: Part) -> str:
     typed, grade = sheet.typed[at], sheet.grades[at]
-    mark = "" if grade is None else "again" if not grade.readable else "right" if grade.right else "wrong"
-    box = _box(at, part, typed, mark) if mark in ("", "again") else _said(part, typed)
-    verdict = "".join(_verdict(at, part, typed, mark, grade.said)) if grade else ""
+    mark = _mark(typed, grade)
+    box = _said(part, typed) if mark in ("right", "wrong") else _box(at, part, typed, mark)
+    verdict = "".join(_verdict(at, part, typed, mark, grade.said if grade else WAITS)) if mark else ""
     return f'<div class="asked" data-part="{at}" data-mark="{mark}">{box}{verdict}</div>'
+
+
+def _mark(typed: str, grade: Grade | None) -> str:
+    if grade is None:
+        return "waits" if typed else ""
+    return "again" if not grade.readable else "right" if grade.right else "wrong"
 
 
 def _box(at: int, part: Part, typed: str, mark: str) -> str:
     """The label, the box, and what an answer looks like."""
     told = f"question wanted-{at}" + (f" verdict-{at}" if mark else "")
-    names = f'id="answer-{at}" name="answer" aria-describedby="{told}"' + (' aria-invalid="true"' if mark else "")
+    names = f'id="answer-{at}" name="answer" aria-describedby="{told}"' + (
+        ' aria-invalid="true"' if mark == "again" else ""
+    )
     if part.words:
         words = "".join(f"<option{' selected' if each == typed else ''}>{each}</option>" for each in part.words)
         box = f'<select {names}><option value="">choose</option>{words}</select>'
@@ -195,7 +204,7 @@ def _said(part: Part, typed: str) -> str:
 def _verdict(at: int, part: Part, typed: str, mark: str, said: str) -> Iterator[str]:
     """The grade, what may have gone wrong, the right answer, and how it is derived."""
     word = f'<p class="verdict line" id="verdict-{at}"><b class="key" data-grade="{mark}">{MARKS[mark]}</b> '
-    if mark == "again":
+    if mark in ("again", "waits"):
         yield f"{word}<span>{escape(said)}</span></p>"
         return
     slip = f"{escape(said)}; right is " if said else "right is " if mark == "wrong" else ""

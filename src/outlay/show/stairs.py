@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-CELL, LEFT, TOP, LINE = 26, 52, 4, 24  # px
+CELL, LEFT, TOP, LINE = 26, 60, 4, 24  # px
 MOST_ROWS, MOST_SLOTS, FEW_SLOTS = 16, 40, 10  # drawn at all; without scrolling on a phone
 LETTER = 6.6  # px, of a text below
 IDLE = "."

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...drill.exercise import Exercise
-from ...drill.grading import Grade, grade
+from ...drill.grading import grade_in_turn
 from ...drill.sets import exercise
 from ...errors import Fault, InputError
 from ...show import drill_page as page
@@ -71,8 +71,7 @@ def _sheet(asked: Asked, answers: Sequence[str]) -> page.Sheet:
     number = asked.number or 1
     one = exercise(asked.topic, asked.level, asked.seed, number)
     typed = _typed(answers, one)
-    grades = tuple(_graded(text, one, at) for at, text in enumerate(typed))
-    return page.Sheet(_set(asked), asked.count, number, one, typed, grades)
+    return page.Sheet(_set(asked), asked.count, number, one, typed, grade_in_turn(typed, one))
 
 
 def _typed(answers: Sequence[str], one: Exercise) -> tuple[str, ...]:
@@ -80,10 +79,6 @@ def _typed(answers: Sequence[str], one: Exercise) -> tuple[str, ...]:
     several = len(one.parts) > 1
     texts = answers[0].split(";") if len(answers) == 1 and several else list(answers)
     return tuple(text.strip() for text in [*texts, *([""] * len(one.parts))][: len(one.parts)])
-
-
-def _graded(text: str, one: Exercise, at: int) -> Grade | None:
-    return grade(text, one.parts[at]) if text else None
 
 
 def _command(asked: Asked, number: int) -> str:

@@ -16,26 +16,45 @@ let set = "",
 
 // --- asking ----------------------------------------------------------------------------------------------------------
 
-/** Show what an address answers. @param {URL} address @returns {Promise<URL | null>} where it led; null if nowhere */
-async function show(address) {
+/**
+ * Show what an address answers. Where it answers with faults alone, they stand above, and `keeps` says whether the
+ * exercise stays as it is.
+ * @param {URL} address @param {boolean} keeps @returns {Promise<URL | null>} where it led; null if nowhere
+ */
+async function show(address, keeps) {
   asking?.abort();
   const own = (asking = new AbortController());
   try {
     const answer = await fetch(address, { signal: own.signal });
-    if (answer.headers.get("Content-Type")?.startsWith("text/html")) put(await answer.text());
-    else fill(byId("drill"), (await answer.json()).errors.map(faultOf));
+    if (!answer.headers.get("Content-Type")?.startsWith("text/html")) throw (await answer.json()).errors;
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (keeps && !answer.ok) return blame([...made.querySelectorAll(".faults")]);
+    put(made);
     return new URL(answer.url);
   } catch (error) {
     if (error.name === "AbortError") return null;
-    const fault = { code: "", what: "the server does not answer", rule: "the page asks the server that it came from" };
-    fill(byId("drill"), faultOf({ ...fault, got: String(error.message), fix: "start it again: outlay serve" }));
-    return null;
+    return blame((Array.isArray(error) ? error : [lost(error)]).map(faultOf));
   }
 }
 
-/** Put the exercise of another page in place of this one's. @param {string} text */
-function put(text) {
-  const made = new DOMParser().parseFromString(text, "text/html");
+const lost = (error) => ({
+  code: "",
+  what: "the server does not answer",
+  rule: "the page asks the server that it came from",
+  got: String(error.message),
+  fix: "start it again: outlay serve",
+});
+
+/** Say what is wrong above the exercise. @param {Element[]} faults @returns {null} */
+function blame(faults) {
+  fill(byId("errors"), faults);
+  announce(byId("errors").textContent, 100);
+  return null;
+}
+
+/** Put the exercise of another page in place of this one's. @param {Document} made */
+function put(made) {
+  fill(byId("errors"));
   byId("drill").replaceWith(document.adoptNode(made.getElementById("drill")));
   byId("another").href = made.getElementById("another").getAttribute("href");
   byId("command").textContent = made.getElementById("command").textContent;
@@ -45,13 +64,14 @@ function put(text) {
 
 /** Go to an exercise. @param {URL} address @param {boolean} pushes whether it is a new entry of history */
 async function go(address, pushes = true) {
-  const found = await show(answered(address));
+  const found = await show(answered(address), false);
   if (!found) return;
   const shown = clean(found);
   if (pushes && shown !== location.pathname + location.search) history.pushState(history.state, "", shown);
   else history.replaceState(history.state, "", shown);
   const box = byId("answers")?.querySelector("input:not([type=hidden]), select, textarea");
-  (box && matchMedia("(pointer: fine)").matches ? box : byId("exercise"))?.focus();
+  if (box && matchMedia("(pointer: fine)").matches) return box.focus(); // which is described by the question
+  byId("exercise")?.focus();
   announce(byId("question")?.textContent ?? byId("drill").textContent.trim(), 100);
 }
 
@@ -75,20 +95,22 @@ const setOf = (words) => ["level", "topic", "seed"].map((name) => words.get(name
 /** Grade what stands in the boxes. */
 async function grade() {
   const form = byId("answers"),
-    words = new URLSearchParams(new FormData(form)),
-    address = new URL(`/drill?${words}`, location.href);
-  const before = new Set(graded());
-  given.set(`${setOf(words)}/${words.get("number")}`, words.getAll("answer"));
-  if (!(await show(address))) return;
+    asked = new URLSearchParams(new FormData(form)),
+    address = new URL(`/drill?${asked}`, location.href);
+  const before = new Set(graded().map(words));
+  if (!(await show(address, true))) return;
+  given.set(`${setOf(asked)}/${asked.get("number")}`, asked.getAll("answer"));
   const again = byId("answers")?.querySelector("[data-mark=again] > :is(input, select, textarea)"),
     open = byId("answers")?.querySelector('[data-mark=""] > :is(input, select, textarea)');
-  (again ?? open ?? byId("next"))?.focus();
-  const said = graded().filter((each) => !before.has(each));
-  announce([...said, byId("score").textContent].join(" "), 100);
+  (again ?? open ?? byId("next"))?.focus({ preventScroll: true });
+  const said = graded().filter((one) => !before.has(words(one)));
+  said[0]?.closest("[data-part]").scrollIntoView({ block: "nearest" }); // the grade is read before one goes on
+  announce([...said.map(words), byId("score").textContent].join(" "), 100);
 }
 
-/** The verdicts that stand there, as they are read out. */
-const graded = () => [...document.querySelectorAll("#answers .verdict")].map((each) => each.textContent.trim());
+/** The verdicts that stand there. @returns {Element[]} */
+const graded = () => [...document.querySelectorAll("#answers .verdict")];
+const words = (one) => one.textContent.trim();
 
 // --- the score -------------------------------------------------------------------------------------------------------
 
