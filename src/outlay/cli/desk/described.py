@@ -75,5 +75,5 @@ CHOICES: Mapping[str, Schema] = {
     "quantity": {"enum": list(QUANTITIES)},
     "framework": {"enum": list(FORMATS)},
     "topic": {"enum": list(TOPICS)},
-    "level": {"enum": list(map(str, LEVELS))},
+    "level": {"enum": [*map(str, LEVELS), *LEVELS]},
 }
