@@ -20,7 +20,9 @@ export function preview(box) {
 function cell(letter, rank, slot) {
   const at = { x: slot * CELL + 1, y: rank * CELL + 1 },
     box = (name) => svg("rect", { ...at, width: CELL, height: CELL, class: name });
-  if (/[._-]/.test(letter)) return [box("rest"), svg("path", { d: `M${at.x + 8} ${at.y + 18}l10-10`, class: "idle-line" })];
+  if (/[._-]/.test(letter)) {
+    return [box("rest"), svg("path", { d: `M${at.x + 8} ${at.y + 18}l10-10`, class: "idle-line" })];
+  }
   if (!/\d/.test(letter)) return [box("off")];
   return [box("F edge"), svg("text", { x: at.x + CELL / 2, y: at.y + 17, class: "n tF" }, letter)];
 }
