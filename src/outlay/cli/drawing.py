@@ -103,19 +103,25 @@ def outputs(given: Given, faults: Faults) -> dict[str, str]:
 
 MODEL_KNOWS = (
     "forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches", "slices",
-    "memory_cap", "time_limit",
 )  # fmt: skip
 
 
 def _of_a_model(given: Given) -> Asked | Bill:
     """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
     from .question import read_question
+    from .reordering import of_another_order, reordered
 
     faults = Faults()
-    extra = ["--" + name.replace("_", "-") for name in MODEL_KNOWS if given.text(name) is not None]
+    other = reordered(given)
+    known = MODEL_KNOWS if given.text("schedule") == "best" else (*MODEL_KNOWS, "memory_cap", "time_limit")
+    extra = ["--" + name.replace("_", "-") for name in known if given.text(name) is not None]
     if extra:
         rule = "with a MODEL the durations and the number of micro-batches are those of its bill"
         faults.add(Fault("DRW002", "a MODEL is given with what it decides", rule, ", ".join(extra), "leave them out"))
+    if other:
+        drawn_so: Asked | Bill = faults.attempt(of_another_order, given)
+        faults.stop()
+        return drawn_so
     question = faults.attempt(read_question, given)
     faults.stop()
     bill: Bill = question.bill()
