@@ -160,9 +160,9 @@ class Linear(Row):
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dx = dy W': the same three sizes, permuted. Each of its matrices gives a gradient of the input."""
         multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
-        given: Count = self.matrices * self.streamed(here, here[self.ins])
-        multiply += cast_time(self.streamed(here, here[self.outs]), self.values(here), rates.weight_across_bytes, rates)
-        return multiply + scaled_time(given, rates)
+        scaled: Seconds = self.matrices * scaled_time(self.streamed(here, here[self.ins]), rates)
+        gradients: Count = self.streamed(here, here[self.outs])
+        return multiply + scaled + cast_time(gradients, self.values(here), rates.weight_across_bytes, rates)
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
