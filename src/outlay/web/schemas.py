@@ -47,7 +47,7 @@ def _trace() -> Schema:
 
 def schema_of(name: str) -> Schema:
     """What a question answers."""
-    if name in ("plan", "bubble", "export", "check"):
+    if name in ("plan", "bubble", "export", "check", "drill"):
         return output(name)
     if name == "count":
         rows = record({"schema": TEXT, "version": TEXT, "rows": {"type": "array", "items": output("bill")}})
