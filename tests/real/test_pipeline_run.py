@@ -24,9 +24,10 @@ from outlay.cli.verifying import verify
 from outlay.errors import InputError
 from outlay.schedule.orders import order_in_rounds
 from outlay.schedule.passes import Order
-from outlay.verify import pipeline
-from outlay.verify.pipeline import Outcome, Pacing, Planned, judged, seconds_of
-from outlay.verify.timed_stages import Asked, Clock, Seen, run_pipelines
+from outlay.verify.pipelines import run
+from outlay.verify.pipelines.run import Outcome, Planned, judged, seconds_of
+from outlay.verify.pipelines.timed_stages import Asked, Clock, Seen, run_pipelines
+from outlay.verify.subject import Pacing
 from outlay.verify.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -138,7 +139,7 @@ def test_a_prediction_that_says_another_makespan_is_found(scale: float, names: l
 
 
 def test_a_replay_with_slow_messages_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "HOP", 0.05)
+    monkeypatch.setattr(run, "HOP", 0.05)
 
     assert disagree(judged(*ran(2)["1f1b"])) == ["replay"]
 

@@ -13,9 +13,11 @@ from torch.autograd import DeviceType
 from outlay.cli.flags import Given
 from outlay.cli.verifying import verify
 from outlay.errors import Fault, InputError
-from outlay.verify import step, together, training
-from outlay.verify.kernels import FusedNorm
-from outlay.verify.profiled import ON_A_DEVICE, moments_of
+from outlay.verify import together
+from outlay.verify.models.kernels import FusedNorm
+from outlay.verify.steps import run as step
+from outlay.verify.steps import training
+from outlay.verify.steps.profiled import ON_A_DEVICE, moments_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 LLAMA = {

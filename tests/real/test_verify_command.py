@@ -12,8 +12,9 @@ from outlay.cli.flags import Given
 from outlay.cli.verifying import verify
 from outlay.model.operations import Linear
 from outlay.schedule.passes import Order
-from outlay.verify import layout, memory
-from outlay.verify.kernels import FusedAttention
+from outlay.verify import scaled
+from outlay.verify.comparisons import memory
+from outlay.verify.models.kernels import FusedAttention
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 LLAMA = {
@@ -178,10 +179,10 @@ def test_a_fault_in_the_parameters_is_found(ask: Ask, monkeypatch: pytest.Monkey
     [
         ("flops", "outlay.undivided", "sum_flops", ["forward FLOPs"]),
         ("flops", "outlay.undivided", "sum_flops_back", ["backward FLOPs"]),
-        ("states", "outlay.verify.memory", "weight_bytes", ["weights"]),
-        ("states", "outlay.verify.memory", "gradient_bytes", ["gradients"]),
-        ("states", "outlay.verify.memory", "optimizer_bytes", ["optimizer"]),
-        ("tape", "outlay.verify.memory", "activation_bytes", ["tape"]),
+        ("states", "outlay.verify.comparisons.memory", "weight_bytes", ["weights"]),
+        ("states", "outlay.verify.comparisons.memory", "gradient_bytes", ["gradients"]),
+        ("states", "outlay.verify.comparisons.memory", "optimizer_bytes", ["optimizer"]),
+        ("tape", "outlay.verify.comparisons.memory", "activation_bytes", ["tape"]),
         ("peak", "outlay.memory.peak", "moment_bytes", ["peak"]),
         ("traffic", "outlay.items", "data_bytes", ["dp traffic"]),
         ("traffic", "outlay.items", "axis_bytes", ["tp traffic"]),
@@ -204,7 +205,7 @@ def test_an_order_with_two_passes_in_each_others_place_is_found(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """Rank 0 of 2: F0 F1 B0 F2 B1 ..; a backward pass before its forward pass is refused, F0 F1 F2 B0 is not."""
-    whole = layout.order_of
+    whole = scaled.order_of
 
     def swapped(case: Any, many: int) -> Order:
         of = whole(case, many)
@@ -213,7 +214,7 @@ def test_an_order_with_two_passes_in_each_others_place_is_found(
         row[one], row[other] = row[other], row[one]
         return Order(of.name, (tuple(row), *of.ranks[1:]), of.stages, of.micro_batches, of.rank_of)
 
-    monkeypatch.setattr(layout, "order_of", swapped)
+    monkeypatch.setattr(scaled, "order_of", swapped)
     code, record = ask(LLAMA, pp="2", global_batch="32", only="schedule")
     accepted, listed = record["comparisons"]
 

@@ -11,10 +11,10 @@ from ..errors import Fault, InputError, nearest, quoted
 from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
-from ..verify.configs import Config
 from ..verify.launched import answers
-from ..verify.pipeline import Pacing
-from ..verify.subject import KINDS, USUAL, Subject, Verified
+from ..verify.models.configs import Config
+from ..verify.subject import KINDS, USUAL, Pacing, Subject
+from ..verify.verified import Verified
 from ..verify.versions import told_faults, versions_fault
 from .configuring import config_of
 from .files import STDOUT
