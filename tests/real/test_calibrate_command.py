@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run
 
 import outlay
 from outlay.cli import calibrating
-from outlay.cli.calibrating import calibrate
 from outlay.cli.flags import Given
 from outlay.engines.profile_file import read_profile
 from outlay.engines.profiled import profiled
@@ -59,6 +59,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(output: Path, **more: Any) -> Given:
     return Given({"output": str(output), "ranks": "2", **more})
+
+
+def calibrate(given: Given) -> int:
+    return run("calibrate", given)
 
 
 def started(folder: Path, pace: float, **environment: str) -> subprocess.Popen[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from command_runs import run
 from torch.autograd import DeviceType
 
 from outlay.cli.flags import Given
-from outlay.cli.verifying import verify
 from outlay.errors import Fault, InputError
 from outlay.verify import together
 from outlay.verify.models.kernels import FusedNorm
@@ -42,7 +42,7 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
         file = tmp_path / "config.json"
         file.write_text(json.dumps(config))
         given = {"model": str(file), "on": "2xh100-sxm", "sequence_length": "128", "only": "step", "device": "cpu"}
-        code = verify(Given(given | {"as_json": True} | flags))
+        code = run("verify", Given(given | {"as_json": True} | flags))
         return code, json.loads(capsys.readouterr().out)
 
     return asked

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from command_runs import run
 
 from outlay.cli.flags import Given
-from outlay.cli.verifying import verify
 from outlay.model.operations import Linear
 from outlay.schedule.passes import Order
 from outlay.verify import scaled
@@ -41,7 +41,7 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
         file = tmp_path / "config.json"
         file.write_text(json.dumps(config))
         given = {"model": str(file), "on": "8xh100-sxm", "sequence_length": "256", "as_json": True} | flags
-        code = verify(Given(given))
+        code = run("verify", Given(given))
         return code, json.loads(capsys.readouterr().out)
 
     return asked
