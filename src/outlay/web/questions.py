@@ -25,6 +25,7 @@ ABOUT = {
     "draw": "The timing diagram of a pipeline: the picture, its record, and the passes of each rank.",
     "export": "A layout as the file of a framework: the word `framework` names it.",
     "bubble": "Idle time of a pipeline without a model.",
+    "drill": "A set of exercises without their answers; with `seed`, `number` and `answer`, the grade and why.",
     "advice": "The changes that would make a layout fit, or shorter.",
     "legal": "The values of each degree that break no rule, with the others as they are.",
     "ranks": "The parts of the peak of every stage, as a bill has those of the worst rank.",

@@ -42,7 +42,7 @@ def _drawn() -> Schema:
 
 def schema_of(name: str) -> Schema:
     """What a question answers."""
-    if name in ("plan", "bubble", "export", "check"):
+    if name in ("plan", "bubble", "export", "check", "drill"):
         return output(name)
     if name == "count":
         rows = record({"schema": TEXT, "version": TEXT, "rows": {"type": "array", "items": output("bill")}})

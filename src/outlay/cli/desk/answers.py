@@ -152,10 +152,17 @@ def _described(question: Question) -> Record:
     return described(question)
 
 
+def _drilled(question: Question) -> Record:
+    from .drilled import drilled
+
+    return drilled(question)
+
+
 OWN: Mapping[str, Callable[[Question], Record]] = {
     "first": first.bill,
     "known": first.known,
     "described": _described,
+    "drilled": _drilled,
     "ranking": first.ranking,
     "beside": first.beside,
     "advice": _advice,

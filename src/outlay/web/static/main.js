@@ -44,7 +44,7 @@ const checks = checkView(byId("check"), { on: () => state.words.on ?? "" });
 function tab(name) {
   state.tab = TABS.includes(name) ? name : "bill";
   document.body.dataset.tab = state.tab;
-  for (const link of document.querySelectorAll(".tabs a")) {
+  for (const link of document.querySelectorAll(".tabs a[data-tab]")) {
     if (link.dataset.tab === state.tab) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -127,7 +127,7 @@ async function given(files) {
 }
 
 function clicks() {
-  for (const link of document.querySelectorAll(".tabs a")) {
+  for (const link of document.querySelectorAll(".tabs a[data-tab]")) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
