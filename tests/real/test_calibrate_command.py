@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run
+from small_models import llama
 
 import outlay
 from outlay.cli import calibrating
-from outlay.cli.calibrating import calibrate
 from outlay.cli.flags import Given
 from outlay.engines.profile_file import read_profile
 from outlay.engines.profiled import profiled
@@ -33,10 +34,7 @@ TINY: dict[str, Any] = {
     "BUFFERS": {False: (4, 64, 256)},
     "PARTS": {False: Sizes(32, 64, 64, 128, 32, 16, 8, 2)},
 }
-LLAMA = {
-    "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 128,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
-}  # fmt: skip
+LLAMA = llama(64, 2, vocab_size=256, num_attention_heads=4, max_position_embeddings=512)
 FOUND = [
     *("matmul_share", "matmul_depth", "attention_share", "attention_back_share", "memory_share"),
     *("launch_seconds", "collective_seconds", "link_share", "link_latency_seconds"),
@@ -59,6 +57,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(output: Path, **more: Any) -> Given:
     return Given({"output": str(output), "ranks": "2", **more})
+
+
+def calibrate(given: Given) -> int:
+    return run("calibrate", given)
 
 
 def started(folder: Path, pace: float, **environment: str) -> subprocess.Popen[str]:
