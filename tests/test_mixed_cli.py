@@ -62,7 +62,7 @@ def test_the_json_of_a_count_holds_to_its_schema(capsys: pytest.CaptureFixture[s
     found = json.loads(out)
     mixed = found["mixed"]
 
-    assert code == 0
+    assert code == 1
     assert faults(OUTPUT_SCHEMAS["bill"](), found) == []
     assert mixed["what"] == ["recompute", "tp"]
     assert mixed["uniform"]["seconds"] - mixed["best"]["seconds"] == pytest.approx(mixed["gain_seconds"])
