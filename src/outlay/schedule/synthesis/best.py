@@ -10,7 +10,7 @@ from ...errors import Fault, InputError
 from ..orders import facts, names, order
 from ..passes import Operation, Order, Pair, loop, snake
 from ..times import Times
-from .exact import MOST, available, proved
+from .exact import MOST, available, bounded, proved
 from .greedy import NOISE, listed, rules
 from .improve import improved
 from .problem import LETTERS, Problem, Rows, least
@@ -19,6 +19,7 @@ from .timing import timed, within
 PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
+ALONE = 0.3  # of the time that is left for a proof, for the ranks one by one
 MOST_PASSES = 100_000  # of an order that is sought
 
 Said = Callable[[str, int, int], None]  # told what is done, the shortest makespan so far, and the bound
@@ -71,7 +72,7 @@ def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None
         search.listed()
         search.improved()
         if prove and available() and search.makespan > search.bound and search.passes <= MOST:
-            stopped = search.proved()
+            stopped = search.alone() or search.proved()
     except KeyboardInterrupt:
         stopped = True
     return search.found(stopped)
@@ -133,10 +134,22 @@ class _Search:
             assert line is not None
             self._keep("small moves", line.makespan, better)
 
+    def alone(self) -> bool:
+        """What no order goes below because of each rank, the last first: its chunks wait longest on a V. If stopped."""
+        until = time.monotonic() + ALONE * (self.until - time.monotonic())
+        for rank in reversed(range(self.problem.pp)):
+            left = until - time.monotonic()
+            if left <= 0 or self.makespan <= self.bound:
+                return False
+            self.bound, stopped = bounded(self.problem, rank, left / 2, (self.bound, self.makespan))
+            if stopped:
+                return True
+        return False
+
     def proved(self) -> bool:
         """The constraint program, for the time that is left; whether it was stopped."""
         left = self.until - time.monotonic()
-        if left <= 0:
+        if left <= 0 or self.makespan <= self.bound:
             return False
         rows = min(self.known, key=lambda each: each[0])[1]
         tell = self.said
@@ -145,7 +158,7 @@ class _Search:
             if tell:
                 tell("constraint program", makespan, max(bound, self.bound))
 
-        answer = proved(self.problem, rows, left, heard)
+        answer = proved(self.problem, rows, left, heard, self.bound)
         self.bound = max(self.bound, answer.bound)
         self._keep("constraint program", answer.makespan, answer.rows)
         return answer.stopped
