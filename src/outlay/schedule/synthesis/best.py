@@ -19,7 +19,7 @@ from .timing import timed, within
 PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
-ALONE = 0.3  # of the time that is left for a proof, for the ranks one by one
+FEW = 0.5  # of the time that is left for a proof, for one rank and for two
 MOST_PASSES = 100_000  # of an order that is sought
 
 Said = Callable[[str, int, int], None]  # told what is done, the shortest makespan so far, and the bound
@@ -72,7 +72,7 @@ def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None
         search.listed()
         search.improved()
         if prove and available() and search.makespan > search.bound and search.passes <= MOST:
-            stopped = search.alone() or search.proved()
+            stopped = search.few() or search.proved()
     except KeyboardInterrupt:
         stopped = True
     return search.found(stopped)
@@ -134,14 +134,20 @@ class _Search:
             assert line is not None
             self._keep("small moves", line.makespan, better)
 
-    def alone(self) -> bool:
-        """What no order goes below because of each rank, the last first: its chunks wait longest on a V. If stopped."""
-        until = time.monotonic() + ALONE * (self.until - time.monotonic())
-        for rank in reversed(range(self.problem.pp)):
+    def few(self) -> bool:
+        """What no order goes below because of one rank or of two; whether it was stopped.
+
+        The last rank first, and then in every pair: on a V its chunks follow each other, and all wait for them.
+        """
+        until = time.monotonic() + FEW * (self.until - time.monotonic())
+        *others, last = range(self.problem.pp)
+        for ranks in ((last,), *((each,) for each in reversed(others)), *((each, last) for each in reversed(others))):
             left = until - time.monotonic()
             if left <= 0 or self.makespan <= self.bound:
                 return False
-            self.bound, stopped = bounded(self.problem, rank, left / 2, (self.bound, self.makespan))
+            self.bound, stopped = bounded(self.problem, ranks, left / 3, (self.bound, self.makespan))
+            if self.said:
+                self.said("one rank and two", self.makespan, self.bound)
             if stopped:
                 return True
         return False

@@ -5,7 +5,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import Fault, InputError
-from .one_rank import bound
+from .few_ranks import bound
 from .problem import F, I, Problem, Rows, W, least
 from .timing import timed
 
@@ -136,14 +136,14 @@ class _Model:
         return found
 
 
-def bounded(problem: Problem, rank: int, seconds: float, limits: tuple[int, int]) -> tuple[int, bool]:
-    """What no order goes below because of one rank, as far as that is found in so many seconds; and whether stopped.
+def bounded(problem: Problem, ranks: tuple[int, ...], seconds: float, limits: tuple[int, int]) -> tuple[int, bool]:
+    """What no order goes below because of some ranks, as far as that is found in so many seconds; whether stopped.
 
     `limits` are a bound and a makespan that are known. Raises InputError (SCH051) without OR-tools.
     """
     cp = solver()
     engine = _engine(cp, seconds)
-    found, ended = bound(problem, rank, engine, cp, limits)
+    found, ended = bound(problem, ranks, engine, cp, limits)
     return found, not ended and engine.wall_time < seconds - SOON
 
 

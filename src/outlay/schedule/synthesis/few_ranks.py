@@ -1,12 +1,12 @@
-"""What no order goes below because of one rank: a constraint program of its passes alone, under its cap.
+"""What no order goes below because of one rank, or a few: a constraint program of their passes alone, under their caps.
 
 All other ranks are taken to be free whenever a micro-batch comes. What then is left of them is how long it is away
-between two stages of this rank, and that micro-batches follow each other through the slowest stage in between. Every
-order keeps to that, so the shortest order of the one rank is a bound of all. It is small, and it says what a cap costs:
-a chunk's activations stay for the whole way to the head and back, whatever else the rank could do.
+between two stages of these ranks, and that micro-batches follow each other through the slowest stage in between. Every
+order keeps to that, so the shortest order of the few is a bound of all. It is small, and it says what a cap costs: a
+chunk's activations stay for the whole way to the head and back, whatever else the rank could do.
 """
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,11 +43,34 @@ def turned(problem: Problem, stage: int) -> int:
     return sum(problem.forward[s] + problem.inputs[s] for s in behind) + 2 * sum(problem.hop[stage:])
 
 
-class _Model:
-    """When each pass of one rank begins."""
+def weights_in_turn(problem: Problem, rank: int, start: dict[tuple[int, int, int], Any], new: "CpModel") -> None:
+    """Weight gradients of a rank's stages in the order of their input gradients, where they are equally long.
 
-    def __init__(self, problem: Problem, rank: int, cp: Any, least: int, most: int) -> None:
-        self.problem, self.stages, self.many = problem, problem.stages[rank], range(problem.micro_batches)
+    Any order can be changed so: of two that wait, either can have the earlier place, and both free one chunk. On an
+    earlier stage I comes after that of the later ones, so W too; of different micro-batches it is as I is.
+    """
+    for early, late in combinations(problem.stages[rank], 2):
+        if problem.weights[early] != problem.weights[late]:
+            continue
+        taken = problem.weights[late]
+        for m in range(problem.micro_batches):
+            new.add(start[W, early, m] >= start[W, late, m] + taken)
+            for later in range(m + 1, problem.micro_batches):
+                first = new.new_bool_var("")  # whether the earlier stage's I comes first
+                one, other = start[I, early, m], start[I, late, later]
+                new.add(other >= one + problem.inputs[early]).only_enforce_if(first)
+                new.add(one >= other + problem.inputs[late]).only_enforce_if(~first)
+                one, other = start[W, early, m], start[W, late, later]
+                new.add(other >= one + taken).only_enforce_if(first)
+                new.add(one >= other + taken).only_enforce_if(~first)
+
+
+class _Model:
+    """When each pass of some ranks begins."""
+
+    def __init__(self, problem: Problem, ranks: tuple[int, ...], cp: Any, least: int, most: int) -> None:
+        self.problem, self.many = problem, range(problem.micro_batches)
+        self.stages = tuple(s for s in range(problem.depth) if problem.home[s] in ranks)
         self.model: CpModel = cp.CpModel()
         keys = ((kind, s, m) for kind in (F, I, W) for s in self.stages for m in self.many)
         self.start = {key: self.model.new_int_var(0, most, "") for key in keys}
@@ -55,7 +78,9 @@ class _Model:
         for m in self.many:
             self._way(m)
         self._in_order()
-        self._busy_and_held(most)
+        for rank in ranks:
+            self._rank(problem.stages[rank], most)
+            weights_in_turn(problem, rank, self.start, self.model)
         self.model.minimize(self.makespan)
 
     def _way(self, m: int) -> None:
@@ -83,28 +108,28 @@ class _Model:
         for stage in self.stages:
             add(self.makespan >= at[W, stage, self.many[-1]] + problem.weights[stage])
 
-    def _busy_and_held(self, most: int) -> None:
+    def _rank(self, stages: tuple[int, ...], most: int) -> None:
         """One pass at a time, and no more chunks held than the cap."""
         problem, new, at = self.problem, self.model, self.start
-        durations = problem.durations
-        new.add_no_overlap(new.new_fixed_size_interval_var(x, durations[k][s], "") for (k, s, _), x in at.items())
-        if problem.cap >= len(self.many) * len(self.stages):
+        mine = [(problem.durations[kind][s], start) for (kind, s, _), start in at.items() if s in stages]
+        new.add_no_overlap(new.new_fixed_size_interval_var(start, taken, "") for taken, start in mine)
+        if problem.cap >= len(self.many) * len(stages):
             return
         held = []
-        for s in self.stages:
+        for s in stages:
             for m in self.many:
                 size = new.new_int_var(0, most, "")
                 held.append(new.new_interval_var(at[F, s, m], size, at[W, s, m] + problem.weights[s], ""))
         new.add_cumulative(held, [1] * len(held), problem.cap)
 
 
-def bound(problem: Problem, rank: int, engine: Any, cp: Any, limits: tuple[int, int]) -> tuple[int, bool]:
-    """A makespan that no order goes below, from a solver with its time, and whether it came to its end.
+def bound(problem: Problem, ranks: tuple[int, ...], engine: Any, cp: Any, limits: tuple[int, int]) -> tuple[int, bool]:
+    """A makespan that no order goes below because of these ranks, from a solver with its time; whether it is the best.
 
     `limits` are one that is known already, and the makespan of an order.
     """
     least, most = limits
-    status = engine.solve(_Model(problem, rank, cp, least, most).model)
+    status = engine.solve(_Model(problem, ranks, cp, least, most).model)
     if status not in (cp.OPTIMAL, cp.FEASIBLE, cp.UNKNOWN):
         return least, True
     found: int = ceil(engine.best_objective_bound - 1e-6)
