@@ -131,7 +131,7 @@ def _earlier_with_weights(slots: Slots, M: int) -> None:
         if kind == 4:
             first = max(first, inputs[r][m] + 1)
         elif kind < 2 and first < slot:
-            full = np.flatnonzero(held[r][first:slot] == most)
+            full = (held[r][first:slot] == most).nonzero()[0]
             first += int(full[-1]) + 1 if len(full) else 0
         found = taken[r].find(0, first, slot) if first < slot else -1
         if found < 0:

@@ -66,7 +66,7 @@ class _Board:
         if first >= slot:
             return slot
         if kind < 2:
-            full = np.flatnonzero(self.held[r, first:slot] == self.most)
+            full = (self.held[r, first:slot] == self.most).nonzero()[0]
             first += int(full[-1]) + 1 if len(full) else 0
         found = taken.find(bytes(LENGTH[kind]), first, slot + LENGTH[kind] - 1)
         return slot if found < 0 else found
