@@ -11,9 +11,10 @@ from outlay.bill import load
 from outlay.memory.peak import peak
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
+from outlay.search.fitting import limits
 from outlay.search.frontier import staircase
 from outlay.search.narrow import narrow
-from outlay.search.plan import asked, limits, sweep
+from outlay.search.plan import asked, sweep
 from outlay.search.rows import legal_rows
 from outlay.search.space import declare
 from outlay.step.total import step_seconds

@@ -19,6 +19,7 @@ from .timing import timed, within
 PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
+SEEKING = 0.35  # of the time, where the rest is for a proof
 FEW = 0.5  # of the time that is left for a proof, for one rank and for two
 MOST_PASSES = 100_000  # of an order that is sought
 
@@ -66,12 +67,14 @@ def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, place: st
 def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None) -> Found:
     """The shortest order that is found in about so many seconds. Ctrl-C keeps what there is."""
     search = _Search(problem, time.monotonic() + seconds, said)
+    tries = prove and available() and search.passes <= MOST
+    search.seeks_until -= (1 - SEEKING) * seconds if tries else 0.0
     stopped = False
     try:
         search.named()
         search.listed()
         search.improved()
-        if prove and available() and search.makespan > search.bound and search.passes <= MOST:
+        if tries and search.makespan > search.bound:
             stopped = search.few() or search.proved()
     except KeyboardInterrupt:
         stopped = True
@@ -83,6 +86,7 @@ class _Search:
 
     def __init__(self, problem: Problem, until: float, said: Said | None) -> None:
         self.problem, self.until, self.said = problem, until, said
+        self.seeks_until = until
         self.bound = least(problem)
         self.known: list[tuple[int, Rows]] = []
         self.names: list[tuple[str, int]] = []
@@ -176,7 +180,7 @@ class _Search:
             self.said(what, makespan, self.bound)
 
     def _goes_on(self) -> bool:
-        return self.makespan > self.bound and time.monotonic() < self.until
+        return self.makespan > self.bound and time.monotonic() < self.seeks_until
 
 
 def _apart(known: list[tuple[int, Rows]]) -> Iterator[tuple[int, Rows]]:
