@@ -19,6 +19,25 @@ SPACES: dict[str, tuple[str, str, int, int, str]] = {
     "gpt3-175b 1024 full": ("gpt3-175b", "1024xa100-sxm-80", 2048, 1536, "full"),
     "deepseek-v3 256 full": ("deepseek-v3", "256xh100-sxm", 4096, 2048, "full"),
 }
+MEANS = {
+    "reference loop": "a fixed NumPy loop, to tell a slow machine from slow code",
+    "count()": "one bill in a warm process: Llama-3.1-70B on 64 H100",
+    "gpt3-175b 1024 lean": "plan of GPT-3 175B on 1,024 A100, lean",
+    "gpt3-175b 1024 middle": "the same, middle",
+    "gpt3-175b 1024 wide": "the same, wide",
+    "llama-3.1-70b 64 wide": "plan of Llama-3.1-70B on 64 H100, wide",
+    "llama-3.1-70b 1024 wide": "the same on 1,024 H100",
+    "deepseek-v3 2048 wide": "plan of DeepSeek-V3 on 2,048 H100, wide",
+    "gpt3-175b 1024 full": "plan of GPT-3 175B on 1,024 A100, full",
+    "deepseek-v3 256 full": "plan of DeepSeek-V3 on 256 H100, full",
+    "list": "a list of random layouts",
+    "schedules 64 x 512": "64 ranks, 512 micro-batches: an order made, checked and run, the slowest schedule",
+    "outlay count": "`outlay count` from the shell",
+    "outlay count --json": "`outlay count --json`",
+    "outlay check": "`outlay check` of a script of 200 lines",
+    "outlay plan": "`outlay plan` of Llama-3.1-70B on 64 H100, the first answer",
+    "outlay plan --mixed": "`outlay plan --mixed recompute` of the same",
+}
 LIST_ROWS = 400_000
 REPEATS = 5
 CELLS, ROUNDS = 400_000, 40
@@ -129,9 +148,25 @@ def random_list() -> dict[str, Any]:
     return {"seconds": seconds, "rate": LIST_ROWS / seconds, "layouts": LIST_ROWS}
 
 
+def schedules() -> dict[str, Any]:
+    """Every named schedule on 64 ranks with 512 micro-batches, from its name to its idle time: the slowest of them."""
+    from outlay.schedule.orders import facts, names, order
+    from outlay.schedule.timeline import simulate
+    from outlay.schedule.times import Times
+
+    def step(name: str) -> float:
+        made = order(name, 64, 512, 1 if facts(name).chunks == "one" else 2)
+        return simulate(made, Times(10, 11, 9)).bubble_share
+
+    each = {name: seconds_of(lambda name=name: step(name), 3) for name in names()}
+    slowest = max(each, key=each.__getitem__)
+    return {"seconds": each[slowest], "slowest": slowest, "each": each}
+
+
 def main(name: str) -> int:
     """Run one workload, and the reference loop right after it, so that both meet the same machine."""
     others = {"reference loop": reference_loop, "count()": one_bill, "list": random_list}
+    others |= {"schedules 64 x 512": schedules}
     found = others[name]() if name in others else space(name)
     found["megabytes"] = megabytes()
     found["reference_seconds"] = reference_loop()["seconds"]

@@ -225,6 +225,16 @@ def test_a_bill_shows_itself_in_a_notebook() -> None:
     assert 'data-verdict="fits"' in said and "activations" in said and "<table>" in said
 
 
+def test_what_a_notebook_shows_styles_itself_alone_and_takes_the_notebooks_colours() -> None:
+    said = made()._repr_html_() or ""
+    (style,) = re.findall(r"<style>(.*?)</style>", said)
+    rules = re.findall(r"([^{}]+){([^{}]+)}", style)
+
+    assert len(rules) >= 8 and said.startswith('<div class="outlay">') and said.endswith("</div>")
+    assert all(each.startswith(".outlay ") for selectors, _ in rules for each in re.split(r",(?![^(]*\))", selectors))
+    assert not re.search(r"#[0-9a-fA-F]{3}|rgb|background|(?<!-)color:(?!inherit)", style)
+
+
 def test_a_plan_shows_its_ranking_in_a_notebook() -> None:
     job, cluster = outlay.Job(sequence_length=8192, global_batch=64), outlay.load_cluster("8xh100-sxm")
     found = outlay.plan(outlay.load_model("llama-3.1-8b"), job, cluster, width="lean", best=3)

@@ -1,13 +1,18 @@
-"""Make the pages of the commands and of the error codes: `make docs` runs it before it builds the site.
+"""Make the pages of the commands and of the error codes, and the figures of the page on performance: `make docs` runs
+it before it builds the site.
 
-Both are printed from what the program itself reads, so they are not kept: the table of commands with its flags, and
-the pages of the codes.
+The first two are printed from what the program itself reads, so they are not kept. The figures are those that
+`make bench ARGS=--record` wrote; they stand in a page that is kept, between two marks.
 """
 
+import json
+import re
+import runpy
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from outlay.cli.commands import COMMANDS, Command
 from outlay.cli.flags import FACE, QUESTION, Flag, field_flags, sentence
@@ -17,6 +22,8 @@ from outlay.layout.axes import Layout
 from outlay.show.codes import pages
 
 HERE = Path(__file__).parent
+PERFORMANCE = HERE.parent / "performance.md"
+BENCHMARKS = HERE.parent.parent / "benchmarks"
 
 # What many commands share is listed once, under its title. Its anchor stands in each of those commands.
 SHARED: tuple[tuple[str, tuple[Flag, ...]], ...] = (
@@ -149,10 +156,69 @@ def codes_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def figure(value: float, unit: str, size: float = 1.0) -> str:
+    """Three digits: `0.05 s`, `23.6 M/s`, `1,550 MB`."""
+    number = value / size
+    digits = 0 if number >= 100 else 1 if number >= 10 else 2
+    return f"{number:,.{digits}f} {unit}"
+
+
+def seconds(value: float) -> str:
+    """`35.2 s`, `3.06 ms`."""
+    return figure(value, "s") if value >= 0.1 else figure(value, "ms", 1e-3)
+
+
+def limit(limits: dict[str, float]) -> str:
+    """What a figure is held to: the most time and memory, the least rate."""
+    words = {"seconds": ("at most {:g} s", 1), "megabytes": ("{:g} MB", 1), "rate": ("at least {:g} M/s", 1e6)}
+    return ", ".join(text.format(limits[kind] / size) for kind, (text, size) in words.items() if kind in limits)
+
+
+def kept(found: dict[str, Any]) -> str:
+    """Whether a figure keeps to its limits; nothing where there are none."""
+    over = [kind for kind, most in found["limits"].items() if (found[kind] > most) != (kind == "rate")]
+    return ("MISSED" if over else "held") if found["limits"] else ""
+
+
+def figure_row(means: str, found: dict[str, Any], quick: float) -> str:
+    """One figure: what it is, how much, how fast the machine was then, what was asked, the day."""
+    layouts = f"{found['layouts']:,}" if "layouts" in found else ""
+    rate = figure(found["rate"], "M/s", 1e6) if "layouts" in found else ""
+    cells = [means, layouts, rate, seconds(found["seconds"]), figure(found["megabytes"], "MB")]
+    busy = figure(found["reference_seconds"] / quick, "x")
+    return f"| {' | '.join([*cells, busy, limit(found['limits']), kept(found), found['date']])} |"
+
+
+def figures(recorded: dict[str, Any], means: dict[str, str]) -> str:
+    """The recorded figures as a table, with the machine."""
+    machine, found = recorded["machine"], recorded["figures"]
+    quick = min(each["reference_seconds"] for each in found.values())
+    lines = [f"{machine['processor']}, {machine['cores']} cores; Python {machine['python']}, NumPy {machine['numpy']}."]
+    lines += ["", "| what | layouts | rate | time | peak memory | loop | limit | kept | measured |"]
+    lines += ["| --- |" + " ---: |" * 5 + " --- | --- | --- |"]
+    lines += [figure_row(means[name], found[name], quick) for name in means if name in found]
+    missing = [means[name] for name in means if name not in found]
+    lines += ["", "Not recorded:", "", *(f"- {each}" for each in missing)] if missing else []
+    return "\n".join(lines)
+
+
+def performance_page() -> str:
+    """The page on performance with the figures that were recorded last."""
+    recorded = json.loads((BENCHMARKS / "recorded.json").read_text("utf-8"))
+    means = runpy.run_path(str(BENCHMARKS / "workloads.py"))["MEANS"]
+    block = f"\\1\n\n{figures(recorded, means)}\n\n\\2"
+    found, times = re.subn(
+        r"(<!-- figures:.*?-->).*?(<!-- end of figures -->)", block, PERFORMANCE.read_text("utf-8"), flags=re.DOTALL
+    )
+    assert times == 1, "docs/performance.md has one pair of marks"
+    return found
+
+
 def made() -> Iterator[tuple[Path, str]]:
     """Each page that is made, and what stands in it."""
     yield HERE / "commands.md", commands_page()
     yield HERE / "codes.md", codes_page()
+    yield PERFORMANCE, performance_page()
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def count(given: Given) -> Told:
     return Told(
         lambda: record(bill, advice, split, mixed),
         lambda style: bill_lines(bill, style, advice, split, sought, mixed),
-        says_yes(bill) or bool(mixed and mixed.best),
+        says_yes(bill),
     )
 
 

@@ -3,8 +3,11 @@
 Virtual stages are numbered along the model, 0 .. S - 1, S = P v. A pass is of one micro-batch through one stage.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 Kind = Literal["F", "B", "I", "W"]  # forward, full backward, input gradient, weight gradient
@@ -17,6 +20,19 @@ class Pass(NamedTuple):
     kind: Kind
     stage: int
     micro_batch: int
+
+
+_PASS = partial(tuple.__new__, Pass)  # a third of the time of Pass(..), where there are a hundred thousand
+
+
+def many_passes(kinds: Iterable[str], stages: Iterable[int], micro_batches: Iterable[int]) -> "list[Pass]":
+    """Passes from columns, as many as the shortest has."""
+    return [*map(_PASS, zip(kinds, stages, micro_batches))]
+
+
+def of_kind(kind: Kind, passes: "list[Pass]") -> "list[Pass]":
+    """The same stages and micro-batches, another kind."""
+    return many_passes(repeat(kind), map(itemgetter(1), passes), map(itemgetter(2), passes))
 
 
 class Pair(NamedTuple):

@@ -5,11 +5,15 @@ are held. Then passes of the warm-up and of the cool-down move to earlier free s
 Slots are of one length (F = B = W); with other times the order stays, and its bubble grows.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Callable
+
+import numpy as np
 
 from ..passes import Operation
+from ..program import Ints
 from .facts import OrderFacts, Schedule, Shape
-from .growing import BLOCK, Placed, by_slots, grown
+from .growing import BLOCK, Placed, grown
 
 Offsets = list[list[int]]
 Slots = list[list[list[int]]]  # of each rank, of F0, F1, I1, I0 (and W): a slot a micro-batch
@@ -36,14 +40,13 @@ def ranks(offsets: Offsets, M: int) -> list[Placed]:
     for rank in slots:
         rank.append(weight_slots(rank))
     _earlier_with_weights(slots, M)
-    slots = [rank[:4] for rank in _close(slots)]
+    slots = _close(slots)
     _earlier_before_weights(slots, M)
-    rows = []
+    rows: list[Placed] = []
     for r, rank in enumerate(slots):
         low, high = r, 2 * P - 1 - r
         weights = weight_slots_by_chunk(rank)
-        stages = zip("FFIIWW", (low, high, high, low, high, low), [*rank, *weights])
-        rows.append(by_slots(stages))
+        rows.append([*zip("FFIIWW", (low, high, high, low, high, low), [*rank, *weights])])
     return rows
 
 
@@ -52,26 +55,28 @@ def ranks(offsets: Offsets, M: int) -> list[Placed]:
 
 def weight_slots(rank: list[list[int]]) -> list[int]:
     """Slots of the weight gradients: each free one does the one that waits longest."""
-    done = weight_slots_by_chunk(rank)
-    return sorted(done[0] + done[1])
+    free = _free(rank)
+    return _queued(free, np.sort(np.concatenate(rank[2:4])))
 
 
 def weight_slots_by_chunk(rank: list[list[int]]) -> tuple[list[int], list[int]]:
     """The same, those of the second chunk first, as they are due: slots of both chunks."""
-    busy = {slot: kind for kind in range(4) for slot in rank[kind]}
-    left, waiting = len(rank[2]) + len(rank[3]), [0, 0]
-    found: tuple[list[int], list[int]] = ([], [])
-    slot = min(rank[2])
-    while left:
-        kind = busy.get(slot)
-        if kind is None and (waiting[0] or waiting[1]):
-            chunk = 0 if waiting[0] else 1
-            found[chunk].append(slot)
-            waiting[chunk] -= 1
-            left -= 1
-        elif kind is not None and kind >= 2:
-            waiting[kind - 2] += 1
-        slot += 1
+    first = _queued(_free(rank), np.sort(rank[2]))
+    return first, np.setdiff1d(weight_slots(rank), first).tolist()
+
+
+def _free(rank: list[list[int]]) -> Ints:
+    """Slots without F and I, as many behind the last as there can be weight gradients."""
+    free = np.ones(max(map(max, rank[:4])) + 2 * len(rank[2]) + 1, bool)
+    for row in rank[:4]:
+        free[row] = False
+    return np.flatnonzero(free)
+
+
+def _queued(free: Ints, due: Ints) -> list[int]:
+    """One after the other, each in the first free slot behind the one where it is due."""
+    turn = np.arange(len(due))
+    found: list[int] = free[np.maximum.accumulate(np.searchsorted(free, due) - turn) + turn].tolist()
     return found
 
 
@@ -82,96 +87,100 @@ Event = tuple[int, int, int, int]  # a pass where it stands: slot, rank, kind, m
 
 
 def _events(slots: Slots) -> list[Event]:
-    places = ((r, kind, row) for r, rank in enumerate(slots) for kind, row in enumerate(rank))
-    return sorted((slot, r, kind, m) for r, kind, row in places for m, slot in enumerate(row))
+    """All passes in time."""
+    places = [(r, kind, m) for r, rank in enumerate(slots) for kind, row in enumerate(rank) for m in range(len(row))]
+    at = np.concatenate([row for rank in slots for row in rank])
+    order = np.argsort(at, kind="stable")  # places are in order already
+    return [(slot, *places[place]) for slot, place in zip(at[order].tolist(), order.tolist())]
 
 
-def _phases(slots: Slots, M: int) -> Iterator[tuple[Event, int]]:
-    """Passes in time, with the part of the step: 0 before the first micro-batch is back, 2 after the last went in."""
-    part = 0
-    for event in _events(slots):
-        _, r, kind, m = event
-        if part == 0 and kind == 3 and r == 0:
-            part = 1
-        yield event, part
-        if part == 1 and kind == 0 and m == M - 1:
-            part = 2
+def _phases(events: list[Event], M: int) -> tuple[int, int]:
+    """Where the first micro-batch is back; and behind where, from then on, the last goes in."""
+    back = next(at for at, (_, r, kind, _) in enumerate(events) if kind == 3 and r == 0)
+    last = (at + 1 for at in range(back, len(events)) if events[at][2] == 0 and events[at][3] == M - 1)
+    return back, next(last, len(events))
 
 
-def _earliest(slots: Slots, event: Event) -> int:
+def _earliest(slots: Slots, r: int, kind: int, m: int) -> int:
     """The slot behind all that a pass needs."""
-    _, r, kind, m = event
-    last = slots[r][kind][m - 1] if m else -1
+    rank = slots[r]
+    last = rank[kind][m - 1] if m else -1
     if kind == 4:
         return last + 1
-    if kind:
-        last = max(last, slots[r][kind - 1][m])
+    if kind and rank[kind - 1][m] > last:
+        last = rank[kind - 1][m]
     before = r + 1 if kind % 2 else r - 1
-    if 0 <= before < len(slots):
-        last = max(last, slots[before][kind][m])
+    if 0 <= before < len(slots) and slots[before][kind][m] > last:
+        last = slots[before][kind][m]
     return last + 1
 
 
 def _earlier_with_weights(slots: Slots, M: int) -> None:
     """Move passes of both ends of the step to free slots, weight gradients too; no rank then holds more."""
     held = [_levels(rank) for rank in slots]
-    most = max(map(max, held))
-    taken: list[set[int]] = [set() for _ in slots]
-    for event, part in _phases(slots, M):
-        slot, r, kind, m = event
-        found = slot
-        if part != 1:
-            first = _earliest(slots, event)
-            if kind == 4:
-                first = max(first, sorted(slots[r][2] + slots[r][3])[m] + 1)
-            if kind < 2:
-                low = slot
-                while low > first and held[r][low - 1] < most:
-                    low -= 1
-                first = low
-            found = next((each for each in range(first, slot) if each not in taken[r]), slot)
-        taken[r].add(found)
+    most = max(level.max() for level in held)
+    taken = [bytearray(len(level)) for level in held]
+    inputs = [sorted(rank[2] + rank[3]) for rank in slots]
+    events = _events(slots)
+    back, last = _phases(events, M)
+    for at, (slot, r, kind, m) in enumerate(events):
+        if back <= at < last:
+            taken[r][slot] = 1
+            continue
+        first = _earliest(slots, r, kind, m)
+        if kind == 4:
+            first = max(first, inputs[r][m] + 1)
+        elif kind < 2 and first < slot:
+            full = (held[r][first:slot] == most).nonzero()[0]
+            first += int(full[-1]) + 1 if len(full) else 0
+        found = taken[r].find(0, first, slot) if first < slot else -1
+        if found < 0:
+            taken[r][slot] = 1
+            continue
+        taken[r][found] = 1
         slots[r][kind][m] = found
         if change := ADDS.get(kind, 0):
-            for each in range(found, slot):
-                held[r][each] += change
+            held[r][found:slot] += change
+        else:
+            del inputs[r][bisect_left(inputs[r], slot)]
+            insort(inputs[r], found)
 
 
-def _levels(rank: list[list[int]]) -> list[int]:
+def _levels(rank: list[list[int]]) -> Ints:
     """Chunks held after each slot."""
-    change = [0] * (max(row[-1] for row in rank) + 1)
+    change = np.zeros(max(row[-1] for row in rank) + 1, np.int64)
     for kind, amount in ADDS.items():
-        for slot in rank[kind]:
-            change[slot] += amount
-    for slot in range(1, len(change)):
-        change[slot] += change[slot - 1]
-    return change
+        change[rank[kind]] = amount
+    return change.cumsum()
 
 
 def _close(slots: Slots) -> Slots:
-    """Every pass as early as its rank and what it needs allow, in the same order."""
+    """Every pass as early as its rank and what it needs allow, in the same order. Weight gradients are left out."""
     closed = [[[0] * len(row) for row in rank] for rank in slots]
     last = [-1] * len(slots)
-    for event in _events(slots):
-        _, r, kind, m = event
-        last[r] = closed[r][kind][m] = max(_earliest(closed, event), last[r] + 1)
-    return closed
+    for _, r, kind, m in _events(slots):
+        last[r] = closed[r][kind][m] = max(_earliest(closed, r, kind, m), last[r] + 1)
+    return [rank[:4] for rank in closed]
 
 
 def _earlier_before_weights(slots: Slots, M: int) -> None:
     """Move passes behind the last micro-batch's first; weight gradients then fill what is free, and hold no more."""
     lines = [_Line(rank) for rank in slots]
     most = max(max(line.held) for line in lines)
-    taken: list[set[int]] = [set() for _ in slots]
-    for event, part in _phases(slots, M):
-        slot, r, kind, m = event
-        found = slot
-        if part == 2:
-            first = _earliest(slots, event)
-            free = (each for each in range(first, slot) if each not in taken[r])
-            found = next((each for each in free if lines[r].moved(slot, each, most)), slot)
+    events = _events(slots)
+    _, last = _phases(events, M)
+    taken = [bytearray(len(line.kind)) for line in lines]
+    for slot, r, _, _ in events[:last]:
+        taken[r][slot] = 1
+    for slot, r, kind, m in events[last:]:
+        free, found = _earliest(slots, r, kind, m), slot
+        while free < slot and (free := taken[r].find(0, free, slot)) >= 0:
+            if lines[r].moved(slot, free, most):
+                found = free
+                break
+            free += 1
         slots[r][kind][m] = found
-        taken[r].add(found)
+        taken[r][found] = 1
 
 
 class _Line:

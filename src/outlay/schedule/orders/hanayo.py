@@ -7,7 +7,7 @@ P = 4 it idles 1/3 with one wave where that is 2/5, and 0.119 with four where it
 
 from heapq import heappop, heappush
 
-from ..passes import Pass, snake
+from ..passes import Pass, many_passes, snake
 from .facts import OrderFacts, Schedule, Shape
 
 FORWARD, BACKWARD = 1, 2  # how long a chunk's passes are taken to be while the order is made
@@ -21,8 +21,8 @@ class _Board:
         self.depth = self.P * v
         self.home = [snake(self.P)(stage) for stage in range(self.depth)]
         self.ready: list[list[tuple[int, int, int]]] = [[] for _ in range(self.P)]  # B before F, oldest, deepest
-        self.busy = [False] * self.P
-        self.rows: list[list[Pass]] = [[] for _ in range(self.P)]
+        self.does: list[tuple[int, int, int] | None] = [None] * self.P
+        self.rows: list[list[tuple[int, int, int]]] = [[] for _ in range(self.P)]
         self.entered = 0
 
     def enter(self) -> None:
@@ -31,42 +31,53 @@ class _Board:
             heappush(self.ready[0], (1, self.entered, 0))
             self.entered += 1
 
-    def begin(self, rank: int, now: int, ends: list[tuple[int, int, int, int]]) -> None:
-        """A rank that is free takes the first pass that is ready."""
-        if self.busy[rank] or not self.ready[rank]:
-            return
-        forward, m, stage = heappop(self.ready[rank])
+    def end(self, rank: int) -> int:
+        """What a pass that has ended makes ready, and on which rank."""
+        done = self.does[rank]
+        assert done
+        forward, m, stage = done
         stage = abs(stage)
-        self.busy[rank] = True
-        self.rows[rank].append(Pass("F" if forward else "B", stage, m))
-        heappush(ends, (now + (FORWARD if forward else BACKWARD), forward, m, stage))
-
-    def end(self, forward: int, m: int, stage: int) -> None:
-        """What a pass that has ended makes ready."""
-        self.busy[self.home[stage]] = False
+        self.does[rank] = None
         if not forward and stage == 0:
             self.enter()
-        elif forward and stage < self.depth - 1:
+            return 0
+        if forward and stage < self.depth - 1:
             heappush(self.ready[self.home[stage + 1]], (1, m, -stage - 1))
-        else:
-            following = stage if forward else stage - 1
-            heappush(self.ready[self.home[following]], (0, m, following))
+            return self.home[stage + 1]
+        following = stage if forward else stage - 1
+        heappush(self.ready[self.home[following]], (0, m, following))
+        return self.home[following]
+
+    def begin(self, ranks: set[int]) -> tuple[list[int], list[int]]:
+        """Those that are free take the first pass that is ready: who begins a forward, and who a backward pass."""
+        found: tuple[list[int], list[int]] = ([], [])
+        for rank in ranks:
+            if self.does[rank] is None and self.ready[rank]:
+                self.does[rank] = first = heappop(self.ready[rank])
+                self.rows[rank].append(first)
+                found[1 - first[0]].append(rank)
+        return found
 
 
 def ranks(shape: Shape) -> list[list[Pass]]:
     """The passes of every rank, in the order in which they begin."""
-    board, ends, now = _Board(shape), list[tuple[int, int, int, int]](), 0
+    board = _Board(shape)
     for _ in range(min(shape.pp, shape.micro_batches)):
         board.enter()
-    for rank in range(shape.pp):
-        board.begin(rank, now, ends)
-    while ends:
-        now = ends[0][0]
-        while ends and ends[0][0] == now:
-            board.end(*heappop(ends)[1:])
-        for rank in range(shape.pp):
-            board.begin(rank, now, ends)
-    return board.rows
+    ends: list[list[int]] = [[] for _ in range(BACKWARD)]  # who ends after one slot, after two, ..
+    changed = {0}
+    while changed or any(ends):
+        forward, backward = board.begin(changed)
+        ends.append([])
+        ends[FORWARD - 1] += forward
+        ends[BACKWARD - 1] += backward
+        done = ends.pop(0)
+        changed = {*done, *map(board.end, done)}
+    return [_passes(row) for row in board.rows]
+
+
+def _passes(row: list[tuple[int, int, int]]) -> list[Pass]:
+    return many_passes(("BF"[each[0]] for each in row), (abs(each[2]) for each in row), (each[1] for each in row))
 
 
 HANAYO = Schedule(

@@ -5,9 +5,10 @@ unless told otherwise. PyTorch makes floor(M / P) equal rounds: N = M / max(1, f
 """
 
 from collections.abc import Iterator
+from itertools import repeat
 
 from ...errors import Fault, InputError
-from ..passes import Pass
+from ..passes import Pass, many_passes
 from .facts import OrderFacts, Schedule, Shape, described, micro_batch_fault, nearest_number
 from .row import alternate
 
@@ -17,9 +18,11 @@ ROUNDS = "PyTorch: max(1, floor(M / P)) rounds of equal size, so this number div
 def passes(r: int, shape: Shape, N: int) -> tuple[list[Pass], list[Pass]]:
     """All forward and all backward passes of a rank: group by group, chunk by chunk; backward from the last chunk."""
     P, M, v, _ = shape
-    table = [(k, m) for g in range(0, M, N) for k in range(v) for m in range(g, min(g + N, M))]
-    forwards = [Pass("F", k * P + r, m) for k, m in table]
-    backwards = [Pass("B", (v - 1 - k) * P + r, m) for k, m in table]
+    groups = [range(g, min(g + N, M)) for g in range(0, M, N)]
+    chunks = [k for group in groups for k in range(v) for _ in group]
+    batches = [m for group in groups for _ in range(v) for m in group]
+    forwards = many_passes(repeat("F"), [k * P + r for k in chunks], batches)
+    backwards = many_passes(repeat("B"), [(v - 1 - k) * P + r for k in chunks], batches)
     return forwards, backwards
 
 

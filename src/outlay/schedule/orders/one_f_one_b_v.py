@@ -6,8 +6,10 @@ As V-Half and V-Min, with whole backward passes, which take two slots of the six
 from collections.abc import Iterator
 from itertools import chain
 
+import numpy as np
+
 from .facts import OrderFacts, Schedule
-from .growing import BLOCK, Placed, by_slots, grown
+from .growing import BLOCK, Placed, grown
 
 SPARE = 10  # micro-batches beyond 2 P with which every rank has a middle that repeats
 LENGTH = (1, 1, 2, 2)  # slots of F0, F1, B1, B0
@@ -32,63 +34,62 @@ class _Board:
         self.slots = [[[first + BLOCK * m for m in range(M)] for first in rank] for rank in offsets(P)]
         size = max(rank[3][-1] for rank in self.slots) + 2
         self.taken = [bytearray(size) for _ in range(P)]
-        self.held = [[0] * size for _ in range(P)]
-        for r, kind, _, slot in self.passes():
-            self.put(r, kind, slot, 1)
-            change = 1 if kind < 2 else -1
-            self.held[r][slot + LENGTH[kind] - 1] += change
-        for level in self.held:
-            for slot in range(1, size):
-                level[slot] += level[slot - 1]
-        self.most = max(map(max, self.held))
-
-    def passes(self) -> Iterator[tuple[int, int, int, int]]:
-        """Rank, kind, micro-batch and slot of every pass."""
+        self.held = np.zeros((P, size), np.int64)
         for r, rank in enumerate(self.slots):
             for kind, row in enumerate(rank):
-                yield from ((r, kind, m, slot) for m, slot in enumerate(row))
+                ends = np.array(row) + LENGTH[kind] - 1
+                self.held[r, ends] = 1 if kind < 2 else -1
+                for slot in (*row, *ends):
+                    self.taken[r][slot] = 1
+        self.held = self.held.cumsum(1)
+        self.most = self.held.max()
 
-    def put(self, r: int, kind: int, slot: int, taken: int) -> None:
-        """Take the slots of a pass, or leave them."""
-        for each in range(slot, slot + LENGTH[kind]):
-            self.taken[r][each] = taken
+    def in_time(self) -> Iterator[tuple[int, int, int, int]]:
+        """Slot, rank, kind and micro-batch of every pass."""
+        at = np.array(self.slots)
+        order = np.argsort(at, None, kind="stable")
+        yield from zip(at.ravel()[order].tolist(), *(each.tolist() for each in np.unravel_index(order, at.shape)))
 
     def earliest(self, r: int, kind: int, m: int) -> int:
         """The slot behind all that a pass needs."""
         rank, before = self.slots[r], r + (1 if kind % 2 else -1)
-        ends = [rank[kind][m - 1] + LENGTH[kind]] if m else [0]
+        last = rank[kind][m - 1] + LENGTH[kind] if m else 0
         if kind:
-            ends.append(rank[kind - 1][m] + LENGTH[kind - 1])
+            last = max(last, rank[kind - 1][m] + LENGTH[kind - 1])
         if 0 <= before < len(self.slots):
-            ends.append(self.slots[before][kind][m] + LENGTH[kind])
-        return max(ends)
+            last = max(last, self.slots[before][kind][m] + LENGTH[kind])
+        return last
 
     def place(self, r: int, kind: int, m: int, slot: int) -> int:
         """The earliest free slots of a pass that make no rank hold more than one did."""
-        new, taken = self.earliest(r, kind, m), self.taken[r]
-        if kind >= 2:
-            return next((each for each in range(new, slot) if not (taken[each] or taken[each + 1])), slot)
-        low = slot
-        while low > new and self.held[r][low - 1] < self.most:
-            low -= 1
-        return next((each for each in range(low, slot) if not taken[each]), slot)
+        first, taken = self.earliest(r, kind, m), self.taken[r]
+        if first >= slot:
+            return slot
+        if kind < 2:
+            full = (self.held[r, first:slot] == self.most).nonzero()[0]
+            first += int(full[-1]) + 1 if len(full) else 0
+        found = taken.find(bytes(LENGTH[kind]), first, slot + LENGTH[kind] - 1)
+        return slot if found < 0 else found
+
+    def move(self, r: int, kind: int, m: int, slot: int, new: int) -> None:
+        """To earlier slots."""
+        length = LENGTH[kind]
+        self.taken[r][slot : slot + length] = bytes(length)
+        self.taken[r][new : new + length] = b"\1" * length
+        self.slots[r][kind][m] = new
+        change, late = (1, 0) if kind < 2 else (-1, 1)
+        self.held[r, new + late : slot + late] += change
 
 
 def ranks(P: int, M: int) -> list[Placed]:
     """The passes of every rank: the block of each micro-batch, all moved to earlier free slots."""
     board = _Board(P, M)
-    for slot, r, kind, m in sorted((slot, r, kind, m) for r, kind, m, slot in board.passes()):
+    for slot, r, kind, m in board.in_time():
         new = board.place(r, kind, m, slot)
-        if new == slot:
-            continue
-        board.put(r, kind, slot, 0)
-        board.put(r, kind, new, 1)
-        board.slots[r][kind][m] = new
-        change, late = (1, 0) if kind < 2 else (-1, 1)
-        for each in range(new + late, slot + late):
-            board.held[r][each] += change
+        if new < slot:
+            board.move(r, kind, m, slot, new)
     stages = [(r, 2 * P - 1 - r, 2 * P - 1 - r, r) for r in range(P)]
-    return [by_slots(zip("FFBB", here, rank)) for here, rank in zip(stages, board.slots)]
+    return [[*zip("FFBB", here, rank)] for here, rank in zip(stages, board.slots)]
 
 
 ONE_F_ONE_B_V = Schedule(

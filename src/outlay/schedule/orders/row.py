@@ -2,14 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import chain, count
 
-from ..passes import Kind, Operation, Pair, Pass
+from ..passes import Kind, Operation, Pair, Pass, many_passes
 
 
 def alternate(first: Iterable[Pass], second: Iterable[Pass]) -> list[Pass]:
     """One of each in turn, as long as both last."""
     return list(chain.from_iterable(zip(first, second)))
+
+
+def blocks(parts: Iterable[tuple[str, int]], stages: Mapping[str, int]) -> list[Pass]:
+    """Passes as (kinds and chunks, times) in a row, `F1 F0` three times; micro-batches of each count up by themselves.
+
+    `stages` says which stage a chunk is.
+    """
+    names = [name for words, times in parts for name in words.split() * times]
+    kinds, chunks = zip(*names) if names else ((), ())
+    counts: dict[str, count[int]] = {name: count() for name in names}
+    return many_passes(kinds, map(stages.__getitem__, chunks), (next(counts[name]) for name in names))
 
 
 class Row:

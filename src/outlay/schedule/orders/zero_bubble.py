@@ -4,19 +4,18 @@ I is the input gradient, which the rank before waits for; W the weight gradient,
 its weight gradients late by a delay, so that all ranks hold as many micro-batches as the first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...errors import Fault
-from ..passes import Pass
+from ..passes import Pass, of_kind
 from .facts import OrderFacts, Schedule, Shape
 from .interleaved import group_faults, passes, rounds, rounds_faults
 
 
-def row(forwards: Sequence[Pass], backwards: Sequence[Pass], w: int, delay: int) -> list[Pass]:
+def row(forwards: list[Pass], backwards: list[Pass], w: int, delay: int) -> list[Pass]:
     """Warm-up of w forward passes; then F and I in turn, from the delay on with the oldest W; then the W that wait."""
-    gradients = [each._replace(kind="I") for each in backwards]
-    weights = [each._replace(kind="W") for each in backwards]
-    done = list(forwards[:w])  # w F
+    gradients, weights = of_kind("I", backwards), of_kind("W", backwards)
+    done = forwards[:w]  # w F
     for i, gradient in enumerate(gradients):
         done += forwards[w + i : w + i + 1]  # delay [F I], [F I W] while F last, w [I W]
         done.append(gradient)

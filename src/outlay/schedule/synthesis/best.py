@@ -10,7 +10,7 @@ from ...errors import Fault, InputError
 from ..orders import facts, names, order
 from ..passes import Operation, Order, Pair, loop, snake
 from ..times import Times
-from .exact import MOST, available, proved
+from .exact import MOST, available, bounded, proved
 from .greedy import NOISE, listed, rules
 from .improve import improved
 from .problem import LETTERS, Problem, Rows, least
@@ -19,6 +19,8 @@ from .timing import timed, within
 PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
+SEEKING = 0.35  # of the time, where the rest is for a proof
+FEW = 0.5  # of the time that is left for a proof, for one rank and for two
 MOST_PASSES = 100_000  # of an order that is sought
 
 Said = Callable[[str, int, int], None]  # told what is done, the shortest makespan so far, and the bound
@@ -65,13 +67,15 @@ def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, place: st
 def best(problem: Problem, seconds: float, prove: bool, said: Said | None = None) -> Found:
     """The shortest order that is found in about so many seconds. Ctrl-C keeps what there is."""
     search = _Search(problem, time.monotonic() + seconds, said)
+    tries = prove and available() and search.passes <= MOST
+    search.seeks_until -= (1 - SEEKING) * seconds if tries else 0.0
     stopped = False
     try:
         search.named()
         search.listed()
         search.improved()
-        if prove and available() and search.makespan > search.bound and search.passes <= MOST:
-            stopped = search.proved()
+        if tries and search.makespan > search.bound:
+            stopped = search.few() or search.proved()
     except KeyboardInterrupt:
         stopped = True
     return search.found(stopped)
@@ -82,6 +86,7 @@ class _Search:
 
     def __init__(self, problem: Problem, until: float, said: Said | None) -> None:
         self.problem, self.until, self.said = problem, until, said
+        self.seeks_until = until
         self.bound = least(problem)
         self.known: list[tuple[int, Rows]] = []
         self.names: list[tuple[str, int]] = []
@@ -133,10 +138,28 @@ class _Search:
             assert line is not None
             self._keep("small moves", line.makespan, better)
 
+    def few(self) -> bool:
+        """What no order goes below because of one rank or of two; whether it was stopped.
+
+        The last rank first, and then in every pair: on a V its chunks follow each other, and all wait for them.
+        """
+        until = time.monotonic() + FEW * (self.until - time.monotonic())
+        *others, last = range(self.problem.pp)
+        for ranks in ((last,), *((each,) for each in reversed(others)), *((each, last) for each in reversed(others))):
+            left = until - time.monotonic()
+            if left <= 0 or self.makespan <= self.bound:
+                return False
+            self.bound, stopped = bounded(self.problem, ranks, left / 3, (self.bound, self.makespan))
+            if self.said:
+                self.said("one rank and two", self.makespan, self.bound)
+            if stopped:
+                return True
+        return False
+
     def proved(self) -> bool:
         """The constraint program, for the time that is left; whether it was stopped."""
         left = self.until - time.monotonic()
-        if left <= 0:
+        if left <= 0 or self.makespan <= self.bound:
             return False
         rows = min(self.known, key=lambda each: each[0])[1]
         tell = self.said
@@ -145,7 +168,7 @@ class _Search:
             if tell:
                 tell("constraint program", makespan, max(bound, self.bound))
 
-        answer = proved(self.problem, rows, left, heard)
+        answer = proved(self.problem, rows, left, heard, self.bound)
         self.bound = max(self.bound, answer.bound)
         self._keep("constraint program", answer.makespan, answer.rows)
         return answer.stopped
@@ -157,7 +180,7 @@ class _Search:
             self.said(what, makespan, self.bound)
 
     def _goes_on(self) -> bool:
-        return self.makespan > self.bound and time.monotonic() < self.until
+        return self.makespan > self.bound and time.monotonic() < self.seeks_until
 
 
 def _apart(known: list[tuple[int, Rows]]) -> Iterator[tuple[int, Rows]]:

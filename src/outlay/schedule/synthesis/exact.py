@@ -5,6 +5,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import Fault, InputError
+from .few_ranks import bound
 from .problem import F, I, Problem, Rows, W, least
 from .timing import timed
 
@@ -135,30 +136,49 @@ class _Model:
         return found
 
 
-def proved(problem: Problem, rows: Rows, seconds: float, said: Said | None = None) -> Proved:
+def bounded(problem: Problem, ranks: tuple[int, ...], seconds: float, limits: tuple[int, int]) -> tuple[int, bool]:
+    """What no order goes below because of some ranks, as far as that is found in so many seconds; whether stopped.
+
+    `limits` are a bound and a makespan that are known. Raises InputError (SCH051) without OR-tools.
+    """
+    cp = solver()
+    engine = _engine(cp, seconds)
+    found, ended = bound(problem, ranks, engine, cp, limits)
+    return found, not ended and engine.wall_time < seconds - SOON
+
+
+def _engine(cp: Any, seconds: float) -> Any:
+    engine = cp.CpSolver()
+    engine.parameters.max_time_in_seconds = seconds
+    for name, value in SETTINGS.items():
+        setattr(engine.parameters, name, value)
+    return engine
+
+
+def proved(problem: Problem, rows: Rows, seconds: float, said: Said | None = None, below: int = 0) -> Proved:
     """The best order that is found in so many seconds from one that is known, and what none goes below.
 
-    Raises InputError (SCH051) without OR-tools. Ctrl-C stops it, and keeps what was found.
+    `below` is such a bound that is known already. Raises InputError (SCH051) without OR-tools. Ctrl-C stops it, and
+    keeps what was found.
     """
     cp = solver()
     known = timed(problem, rows)
     assert known is not None
     program = _Model(problem, cp, known.makespan)
+    below = max(below, least(problem))
+    program.model.add(program.makespan >= below)
     program.hint(rows)
-    engine = cp.CpSolver()
-    engine.parameters.max_time_in_seconds = seconds
-    for name, value in SETTINGS.items():
-        setattr(engine.parameters, name, value)
+    engine = _engine(cp, seconds)
     status = engine.solve(program.model, _teller(cp, said) if said else None)
     stopped = status != cp.OPTIMAL and engine.wall_time < seconds - SOON
     if status not in (cp.OPTIMAL, cp.FEASIBLE):
-        return Proved(rows, known.makespan, least(problem), stopped)
-    bound = max(least(problem), ceil(engine.best_objective_bound - 1e-6))
+        return Proved(rows, known.makespan, below, stopped)
+    none = max(below, ceil(engine.best_objective_bound - 1e-6))
     better = program.rows(engine.value)
     again = timed(problem, better)
     if again is None or again.makespan >= known.makespan:
-        return Proved(rows, known.makespan, min(bound, known.makespan), stopped)
-    return Proved(better, again.makespan, min(bound, again.makespan), stopped)
+        return Proved(rows, known.makespan, min(none, known.makespan), stopped)
+    return Proved(better, again.makespan, min(none, again.makespan), stopped)
 
 
 def _teller(cp: Any, said: Said) -> Any:

@@ -15,7 +15,7 @@ from ..labels import label
 from ..layouts import layout_flags, mesh, mesh_words
 from ..text import Style, block, counted, duration, figure, gib, percent, table, wrapped
 
-LEAST_GAIN = 5e-5  # of tokens a second, that is a gain
+LEAST_GAIN = 5e-4  # of tokens a second, that is a gain or a loss: 0.05 %
 MOST_ITEMS, LEAST_SHARE = 3, 0.1  # items of a difference in words; smaller ones are left out
 
 
