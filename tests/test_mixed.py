@@ -16,6 +16,7 @@ from models import DEEPSEEK_V3, LLAMA_7B, LLAMA_8B, LLAMA_70B, MIXTRAL, layouts
 from outlay import Cluster, InputError, Job, Layout, Model, count, load_cluster, load_model
 from outlay.bill import case_of
 from outlay.memory.states import dummy_bytes, library_bytes
+from outlay.search.limits import limits
 from outlay.search.mixed.best import Mixes, allocatable, best_mixes, plain
 from outlay.search.mixed.chain import Layer, Option, cheapest
 from outlay.search.mixed.ground import Ground
@@ -25,7 +26,7 @@ from outlay.search.mixed.relayout import relayout_bytes, relayout_seconds, stand
 from outlay.search.mixed.stages import Counted, Mixing
 from outlay.search.mixed.strategies import Strategy, degrees, under
 from outlay.search.mixed.whole import counted, fastest, step_seconds_of, value
-from outlay.search.plan import limits, plan
+from outlay.search.plan import plan
 from outlay.search.recompute.stages import recompute
 
 Array = NDArray[Any]

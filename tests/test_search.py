@@ -22,9 +22,10 @@ from outlay.schedule.laws import SCHEDULES
 from outlay.search.best import Best
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
+from outlay.search.limits import limits
 from outlay.search.lists import count_list
 from outlay.search.narrow import narrow
-from outlay.search.plan import Plan, asked, limits, plan, sweep
+from outlay.search.plan import Plan, asked, plan, sweep
 from outlay.search.rows import legal_rows
 from outlay.search.space import Space, Width, declare
 from outlay.step.total import step_seconds

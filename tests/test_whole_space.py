@@ -12,8 +12,9 @@ from outlay.memory.peak import peak
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
 from outlay.search.frontier import staircase
+from outlay.search.limits import limits
 from outlay.search.narrow import narrow
-from outlay.search.plan import asked, limits, sweep
+from outlay.search.plan import asked, sweep
 from outlay.search.rows import legal_rows
 from outlay.search.space import declare
 from outlay.step.total import step_seconds

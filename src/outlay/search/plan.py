@@ -18,7 +18,6 @@ from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..layout.case import Case
 from ..layout.module_rules import misnamed
-from ..memory.peak import peak_bytes
 from ..model.model import Model
 from ..model.modules import modules_of
 from ..shown import Shown
@@ -27,6 +26,7 @@ from .best import Found as Kept
 from .blocks import Block, Grid
 from .empty import Emptied, emptied
 from .frontier import Frontier
+from .limits import limits
 from .narrow import narrow
 from .promising import promising
 from .rows import legal_rows
@@ -111,23 +111,6 @@ class Plan(Shown):
     smallest: Ranked | None  # where nothing fits: the layout that needs least
     emptied: Emptied | None  # where no layout is legal: why
     assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Peaks up to which a layout surely fits, and may fit."""
-
-    fits: float
-    tight: float
-
-
-def limits(case: Case) -> Limits:
-    """The verdicts as bounds on the peak: the buffers' band grows with what is allocated, so each is one number."""
-    accelerator, engine = case.cluster.accelerator, case.engine
-    usable = accelerator.memory_bytes - accelerator.context_bytes - case.job.reserved_bytes
-    surely = (usable - engine.workspace_high) / (1 + engine.slack_high)
-    perhaps = (usable - engine.workspace_low) / (1 + engine.slack_low)
-    return Limits(float(peak_bytes(surely, engine)), float(peak_bytes(perhaps, engine)))
 
 
 @dataclass

@@ -22,7 +22,8 @@ from ...layout.stages import stage_layers
 from ...model.model import Model
 from ...step.overlap import exposed_data
 from ...step.total import straggler_seconds
-from ..plan import Progress, limits
+from ..limits import limits
+from ..plan import Progress
 from ..split.best import MOST_LAYERS, in_reach
 from .ground import Ground
 from .program import Program, Weight
