@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from ...errors import InputError
 from .answers import answer
+from .blame import blamed, errors_of
 from .saying import Saying
-from .words import errors_of
 
 SPACE = 3 * 2**30  # bytes of address space beside what is there without a question
 
@@ -54,11 +54,8 @@ def _warm() -> None:
 def _answer(question: dict[str, Any], frames: IO[bytes]) -> None:
     words = question.get("words") or {}
     try:
-        _say(
-            frames,
-            "answer",
-            answer(question["command"], question, Saying(lambda record: _say(frames, "progress", record))),
-        )
+        saying = Saying(lambda record: _say(frames, "progress", record))
+        _say(frames, "answer", blamed(answer(question["command"], question, saying), words))
     except InputError as error:
         _say(frames, "errors", errors_of(error, words))
     except MemoryError:
