@@ -183,7 +183,7 @@ WHOLE = Part("micro-batches", "whole", Fraction(1_133), ())
     ("part", "typed"),
     [
         *((SHARE, text) for text in ("17.9 %", "7/39", "0.179", "17,9%", "14 / 78", ".1795", "= 17.95 percent")),
-        *((SHARE, text) for text in ("７／３９", "１７．９％")),
+        *((SHARE, text) for text in ("７／３９", "１７．９％", "7\u204439")),
         *((SIZE, text) for text in ("12.5 GB", "11.64 GiB", "12500 MB", "12,500 MB", "12,5 gb", "1.25e10 B")),
         *((SIZE, text) for text in ("12 500 MB", "12_500MB", "0.0125 TB", "12.5 gbytes", "25/2 GB")),
         *((TIME, text) for text in ("0.28 s", "280 ms", "0,28 seconds", "280000 us", "28/100 s")),
@@ -213,6 +213,7 @@ def test_a_wrong_answer_is_wrong(part: Part, typed: str) -> None:
         (SIZE, "12.5 s", "'s' is not a unit"), (TIME, "0.28", "it has no unit"), (SHARE, "1,02,3", "commas"),
         (SHARE, "nan", "not a number"), (SHARE, "inf", "not a number"), (SHARE, "1e999 %", "'e999 %' is not a unit"),
         (SHARE, "9" * 300, "it is not a number"), (SHARE, "\x1b[31m7/39", "it is not a number"),
+        (WHOLE, "10\u00b2", "raised digits"), (SHARE, "1\u00bd", "fractions of one letter"),
         (WHOLE, "0x10", "'x10' is not a unit"),
     ],
 )  # fmt: skip
@@ -240,6 +241,7 @@ def test_a_drawn_staircase_is_graded_rank_by_rank() -> None:
     assert grade(" / ".join(rows), part).right
     assert grade("/".join(row.rstrip(".") for row in rows), part).right
     assert grade("/".join(rows).replace(".", "_"), part).right
+    assert grade("\r\n".join(rows), part).right and grade("\n".join(rows) + "\n", part).right
     assert grade("/".join([*rows[:2], rows[1], *rows[3:]]), part).said == "rank 2 is wrong: it starts 1 slot too early"
     assert "in order" in grade("/".join([rows[0][::-1], *rows[1:]]), part).said
     assert "rows" in grade("/".join(rows[1:]), part).said

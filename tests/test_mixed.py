@@ -16,8 +16,8 @@ from models import DEEPSEEK_V3, LLAMA_7B, LLAMA_8B, LLAMA_70B, MIXTRAL, layouts
 from outlay import Cluster, InputError, Job, Layout, Model, count, load_cluster, load_model
 from outlay.bill import case_of
 from outlay.memory.states import dummy_bytes, library_bytes
-from outlay.search.limits import limits
-from outlay.search.mixed.best import Mixes, allocatable, best_mixes, plain
+from outlay.search.fitting import allocatable, limits
+from outlay.search.mixed.best import Mixes, best_mixes, plain
 from outlay.search.mixed.chain import Layer, Option, cheapest
 from outlay.search.mixed.ground import Ground
 from outlay.search.mixed.plan import best_of_plan

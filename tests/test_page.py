@@ -17,6 +17,7 @@ from outlay.show.palette import (
     PAPER_LIGHT,
     TONES,
 )
+from outlay.web.fields import number_fields
 
 STATIC = Path(__file__).parent.parent / "src" / "outlay" / "web" / "static"
 MODULES = sorted(STATIC.glob("*.js"))
@@ -26,6 +27,7 @@ THEMES = {
     "dark": SHEET.split(':root[data-theme="dark"] {')[1].split("}")[0],
     "dark as the system": SHEET.split(':root:not([data-theme="light"]) {')[1].split("}")[0],
 }
+SKELETONS = sorted(STATIC.glob("*.html"))
 MODULE_LINES = 300
 
 
@@ -74,15 +76,16 @@ def test_a_module_is_short_and_writes_texts_as_texts(module: Path) -> None:
     assert text.startswith(("/**", "//")), "a module says first what it is for"
 
 
-@pytest.mark.parametrize("file", [*MODULES, STATIC / "page.css", STATIC / "page.html"], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*MODULES, *SKELETONS, *STATIC.glob("*.css")], ids=lambda file: file.name)
 def test_nothing_is_asked_of_another_host(file: Path) -> None:
     addresses = set(re.findall(r"https?://[\w./-]+", file.read_text()))
 
     assert addresses <= {"http://www.w3.org/2000/svg"}  # the name of a language, which nobody opens
 
 
-def test_the_page_has_no_script_and_no_style_of_its_own() -> None:
-    text = (STATIC / "page.html").read_text()
+@pytest.mark.parametrize("page", SKELETONS, ids=lambda page: page.name)
+def test_the_page_has_no_script_and_no_style_of_its_own(page: Path) -> None:
+    text = page.read_text()
 
     assert re.findall(r"<script(?![^>]*(?:src=|application/json))", text) == []
     assert not re.search(r"\sstyle=|\son\w+=|<style", text)
@@ -90,14 +93,25 @@ def test_the_page_has_no_script_and_no_style_of_its_own() -> None:
 
 def test_every_module_that_is_imported_is_there_and_every_module_is_used() -> None:
     named = {name for module in MODULES for name in re.findall(r'from "\./(\w+\.js)"', module.read_text())}
-    named |= set(re.findall(r'src="/static/(\w+\.js)"', (STATIC / "page.html").read_text()))
+    named |= {name for page in SKELETONS for name in re.findall(r'src="/static/(\w+\.js)"', page.read_text())}
 
     assert named == {module.name for module in MODULES}
+
+
+def test_each_number_box_has_one_name_and_shows_what_was_typed_as_text() -> None:
+    made = number_fields({"tp": '8"><b>{x}'}, {"pp": 4})
+
+    words = re.findall(r'name="([\w-]+)"', made)
+    assert words == ["tp", "pp", "cp", "vpp", "ep", "mbs"]
+    for word in words:
+        assert all(made.count(f'{about}-{word}"') == 1 for about in ('id="f', 'for="f', 'id="e'))
+    assert 'value="8&quot;&gt;&lt;b&gt;{x}" placeholder=""' in made
+    assert 'name="pp" form="ask" value="" placeholder="4"' in made
 
 
 def test_every_place_of_the_page_is_listed() -> None:
     listed = (STATIC / "placeholders.txt").read_text()
 
-    for name in set(re.findall(r"\$\{(\w+)\}", (STATIC / "page.html").read_text())):
+    for name in {name for page in SKELETONS for name in re.findall(r"\$\{(\w+)\}", page.read_text())}:
         kind, _, word = name.partition("_")
         assert name in listed if kind not in ("v", "d", "o") else word in listed, name

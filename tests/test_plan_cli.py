@@ -547,7 +547,8 @@ def test_schema_prints_the_description_of_a_plan(capsys: pytest.CaptureFixture[s
     assert list(json.loads(capsys.readouterr().out)["properties"]) == [
         *KEYS,
         "mixed",
-    ]  # the last only where it is asked
+        "orders",
+    ]  # the last two only where they are asked for
 
 
 class Terminal(io.StringIO):

@@ -21,8 +21,8 @@ from outlay.model.huggingface import read_config
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.best import Best
 from outlay.search.blocks import Grid
+from outlay.search.fitting import limits
 from outlay.search.frontier import staircase
-from outlay.search.limits import limits
 from outlay.search.lists import count_list
 from outlay.search.narrow import narrow
 from outlay.search.plan import Plan, asked, plan, sweep

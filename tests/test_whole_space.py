@@ -11,8 +11,8 @@ from outlay.bill import load
 from outlay.memory.peak import peak
 from outlay.schedule.laws import SCHEDULES
 from outlay.search.blocks import Grid
+from outlay.search.fitting import limits
 from outlay.search.frontier import staircase
-from outlay.search.limits import limits
 from outlay.search.narrow import narrow
 from outlay.search.plan import asked, sweep
 from outlay.search.rows import legal_rows

@@ -61,14 +61,24 @@ def explained(page: Any) -> None:
     page.wait_for_selector("#explained .derivation")
 
 
+def drilled(page: Any) -> None:
+    """A staircase with a slip in it, and a boundary case."""
+    page.fill("#answer-0", "1234...\n.1234..\n.1234..\n...1234")
+    page.fill("#answer-1", "3/4")
+    page.click("#answers button")
+    page.wait_for_selector("#answers svg >> nth=2")
+    page.evaluate("() => scrollTo(0, 0)")
+
+
 Shot = tuple[str, str, dict[str, int], str, Callable[[Any], None], bool]
 SHOTS: tuple[Shot, ...] = (
     ("bill", f"/bill?{QUESTION}", {"width": 1180, "height": 1000}, "light", drawn, False),
     ("bill-dark", f"/bill?{QUESTION}", WIDE, "dark", drawn, False),
     ("explain", f"/bill?{QUESTION}", {"width": 1180, "height": 720}, "light", explained, False),
     ("plan", f"/plan?{JOB}", {"width": 1180, "height": 1250}, "light", planned, False),
-    ("compare", f"/bill?{QUESTION}", {"width": 1180, "height": 1250}, "light", compared, False),
+    ("compare", f"/bill?{QUESTION}", {"width": 1180, "height": 1960}, "light", compared, False),
     ("check", f"/check?{QUESTION}", {"width": 1180, "height": 1250}, "light", checked, False),
+    ("drill", "/drill?topic=staircase&level=3&seed=7", {"width": 1180, "height": 1180}, "light", drilled, False),
     ("phone", f"/bill?{QUESTION}", PHONE, "light", drawn, False),
 )
 

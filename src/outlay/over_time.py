@@ -171,7 +171,7 @@ def _curves(track: Track, figures: _Chunks, state: float) -> tuple[Numbers, dict
     gained = _of(figures.tape, forward)
     early = gained * paired  # both halves of a pair run at once: what one holds is there before the other has freed
     tapes = _steps(gained, _of(figures.tape, freeing), early, gained)
-    logits = _of(figures.logits, forward), _of(figures.logits, backward)
+    logits = _of(figures.logits, forward), _of(figures.logits, freeing)  # a gradient apart keeps its whole graph
     standing = np.cumsum(logits[0] - logits[1]) - (logits[0] - logits[1])
     after = standing + logits[0] - logits[1]
     beside = standing + logits[0] * paired

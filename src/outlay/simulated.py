@@ -12,7 +12,7 @@ from .layout.stages import every_chunk
 from .memory.activations import recomputed_share
 from .schedule.orders import order_in_rounds
 from .schedule.passes import Order
-from .schedule.steady import simulate_long
+from .schedule.steady import Make, simulate_long
 from .schedule.timeline import Timeline
 from .schedule.times import TICK, Times
 from .stage import StageCosts, stage_costs
@@ -72,11 +72,26 @@ def order_of(case: Case, micro_batches: int) -> Order:
 
 def simulated(loaded: Loaded) -> Simulated:
     """Run the order of a case. Raises InputError where the schedule's order does not take its numbers."""
+    return run(loaded, lambda some: order_of(loaded.case, some))
+
+
+def run(loaded: Loaded, make: Make) -> Simulated:
+    """Run an order that is made for a number of micro-batches. Raises InputError where it does not take this one."""
     case = loaded.case
-    times = times_of(case).in_ticks(TICK)
-    line = simulate_long(lambda some: order_of(case, some), case.layout.pp, int(case.micro_batches), times)
+    line = simulate_long(make, int(case.layout.pp), int(case.micro_batches), times_of(case).in_ticks(TICK))
+    return with_passes(loaded, line)
+
+
+def with_passes(loaded: Loaded, line: Timeline) -> Simulated:
+    """A step around its passes: the exchange that they leave exposed, the optimizer, and what is once a step."""
+    return Simulated(line.makespan * TICK + seconds_around(loaded), line.bubble_share, line)
+
+
+def seconds_around(loaded: Loaded) -> float:
+    """What a step takes beside its passes, whatever their order."""
+    case = loaded.case
     slowest = slowest_pass(loaded.stages, case)
     data = exposed_data(slowest_data(loaded.stages, case), slowest, case)
     once = case.engine.step_seconds + float(data) + float(slowest_optimizer(loaded.stages, case))
     once += float(straggler_seconds(case.micro_batches * slowest, case)) + float(slowest_wire(loaded.stages, case))
-    return Simulated(line.makespan * TICK + once, line.bubble_share, line)
+    return once

@@ -10,7 +10,7 @@ from ..show.diagram.drawing import Chart
 from .files import STDOUT, check, write
 from .flags import Given
 from .output import Told
-from .passes import FEW, HALVES, MOST_PASSES, Asked, named, read_asked
+from .passes import FEW, HALVES, MOST_PASSES, Asked, named, not_sought, read_asked
 from .values import Faults
 
 OUTPUTS = {"svg": "--svg", "html": "--html", "perfetto": "--perfetto", "csv": "--csv"}
@@ -41,7 +41,7 @@ def draw(given: Given) -> Told | int:
     if isinstance(asked, Bill):
         return refused(asked)
     done = drawn(asked, given.on("whole"))
-    made = {path: _file(name, done) for name, path in paths.items()}  # all before any is written
+    made = {path: content_of(name, done) for name, path in paths.items()}  # all before any is written
     for path, content in made.items():
         write(path, content, given.on("force"))
     if STDOUT not in made:
@@ -103,19 +103,26 @@ def outputs(given: Given, faults: Faults) -> dict[str, str]:
 
 MODEL_KNOWS = (
     "forward", "backward", "input_gradient", "weight_gradient", "times", "order", "latency", "micro_batches", "slices",
-    "memory_cap", "time_limit",
 )  # fmt: skip
 
 
 def _of_a_model(given: Given) -> Asked | Bill:
     """The pipeline of a layout, with the times of its bill; the bill itself where the layout breaks a rule."""
     from .question import read_question
+    from .reordering import of_another_order, reordered
 
     faults = Faults()
+    other = reordered(given)
     extra = ["--" + name.replace("_", "-") for name in MODEL_KNOWS if given.text(name) is not None]
     if extra:
         rule = "with a MODEL the durations and the number of micro-batches are those of its bill"
         faults.add(Fault("DRW002", "a MODEL is given with what it decides", rule, ", ".join(extra), "leave them out"))
+    if given.text("schedule") != "best":
+        not_sought(given, faults)
+    if other:
+        drawn_so: Asked | Bill = faults.attempt(of_another_order, given)
+        faults.stop()
+        return drawn_so
     question = faults.attempt(read_question, given)
     faults.stop()
     bill: Bill = question.bill()
@@ -155,8 +162,8 @@ def refused(bill: Bill) -> Told:
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def _file(name: str, of: Drawn) -> bytes:
-    """The content of one output."""
+def content_of(name: str, of: Drawn) -> bytes:
+    """The content of one output, by its name: svg, html, perfetto, csv."""
     chart, asked = of.chart, of.asked
     if name == "svg":
         from ..show.diagram.svg import svg

@@ -42,7 +42,7 @@ class Asked:
 def drill(given: Given) -> Told | int:
     """Ask, or print, or grade. Exit 0: all is right, or nothing was asked; 1: an answer is wrong or missing."""
     faults = Faults()
-    asked = _asked(given, faults)
+    asked = asked_of(given, faults)
     faults.stop()
     if given.text("answer") is not None:
         return _graded(given, asked)
@@ -55,7 +55,8 @@ def drill(given: Given) -> Told | int:
     return _asked_in_turn(asked, style_of(sys.stdout, given.on("plain")))
 
 
-def _asked(given: Given, faults: Faults) -> Asked:
+def asked_of(given: Given, faults: Faults) -> Asked:
+    """The set that some words name; a seed that they leave out is drawn."""
     level = given.text("level") or "1"
     if level not in map(str, LEVELS):
         words = "; ".join(f"{each} {said}" for each, said in LEVELS.items())

@@ -75,10 +75,7 @@ def read_asked(given: Given) -> Asked:
 
         return read_best(given)
     faults = Faults()
-    for name in ("memory_cap", "time_limit"):
-        if given.text(name) is not None:
-            flag, rule = "--" + name.replace("_", "-"), "it is of a search for the best order"
-            faults.add(Fault("DRW002", f"{flag} is of no use here", rule, "no --schedule best", "--schedule best"))
+    not_sought(given, faults)
     read = _listed if given.text("order") is not None else _named
     plan = read(given, faults)
     depth = plan.depth if plan else 1
@@ -91,6 +88,14 @@ def read_asked(given: Given) -> Asked:
     from .stating import law_of
 
     return Asked(plan, times, tick, str(plan), (*notes, *plan.notes, *law_of(plan, times)))
+
+
+def not_sought(given: Given, faults: Faults) -> None:
+    """Flags of a search where none is asked for."""
+    for name in ("memory_cap", "time_limit"):
+        if given.text(name) is not None:
+            flag, rule = "--" + name.replace("_", "-"), "it is of a search for the best order"
+            faults.add(Fault("DRW002", f"{flag} is of no use here", rule, "no --schedule best", "--schedule best"))
 
 
 # --- the order ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from ..job import Job
 from ..layout.axes import SCHEDULES
 from .flags import QUESTION, Flag, field_flags
 from .mixing import MIXED
+from .ordering import ORDERS, TIME_LIMIT
 
 LIST = "; 1,2,4 keeps these, 1..16 the declared ones inside"
 
@@ -21,6 +22,8 @@ SEARCH = (
     Flag("simulate", ("--simulate",), "run the layouts of the answer pass by pass, and rank them again", switch=True),
     Flag("why", ("--why",), "why the best is not one with these values: tp=4,pp=8"),
     Flag("split", ("--split",), "best: the layouts of the answer again, each with the split that is best"),
+    ORDERS,
+    TIME_LIMIT,
     MIXED,
     Flag(
         "objective",

@@ -12,6 +12,7 @@ from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
 from ..show.plan.answer import Answer
+from ..validate.progress import Progress as Line
 from .flags import Given
 from .output import Told
 from .searching import Searched, read_search
@@ -19,6 +20,7 @@ from .waiting import Waiting, announcement
 
 if TYPE_CHECKING:
     from ..search.mixed.best import Mixes
+    from ..search.orders.plan import Orders
 
 
 def plan(given: Given) -> Told:
@@ -57,7 +59,20 @@ def answer_of(asked: Searched, progress: Progress | None, simulate: bool) -> Ans
     if again and moved is not None:  # a layout that was left out may be faster with a split of its own
         again = replace(again, proved=False)
     mine = (asked.width, asked.objective, several, asked.notes, worths(found), reason, again, moved)
-    return Answer(found, *mine, models=asked.models, mixed=mixed)
+    return Answer(found, *mine, models=asked.models, mixed=mixed, orders=_orders(asked, found))
+
+
+def _orders(asked: Searched, found: Plan) -> "Orders | None":
+    """The best pipelines in other orders, where that is asked for."""
+    if asked.orders is None:
+        return None
+    from ..search.orders.plan import reorder
+
+    line = Line(sys.stderr.write, words="orders") if sys.stderr.isatty() else None
+    orders = reorder(found, asked.orders.names, asked.orders.seconds, line)
+    if line:
+        line.close()
+    return orders
 
 
 def _split(asked: Searched, found: Plan) -> tuple[Plan, int | None]:

@@ -21,6 +21,7 @@ from ..search.split.best import takes_split
 from .flags import Given
 from .mixing import read_mixed
 from .narrowing import Narrowed, read_narrowing, read_why, resolved
+from .ordering import Wanted, read_orders
 from .profiling import under
 from .question import read_clusters
 from .several_models import one_sequence, read_tasks
@@ -53,6 +54,7 @@ class Searched:
     notes: tuple[str, ...]
     split: bool = False  # the best layouts are counted again with the best split of each
     mixed: tuple[str, ...] = ()  # what each layer chooses by itself
+    orders: Wanted | None = None  # that the best pipelines are run in again
 
 
 def read_search(given: Given) -> Searched:
@@ -74,7 +76,7 @@ def read_search(given: Given) -> Searched:
     if split:
         faults.attempt(takes_split, driver)
     job = _with_headroom(given, at.job, clusters, faults)
-    mixed = faults.attempt(read_mixed, given) or ()
+    mixed, orders = faults.attempt(read_mixed, given) or (), read_orders(given, faults)
     if mixed:
         from ..search.mixed.best import takes_mixed
 
@@ -93,7 +95,8 @@ def read_search(given: Given) -> Searched:
     assert most is not None
     size = max(space.size for space in kept)
     notes += tuple(filter(None, [*more, said_of(clusters[0])]))
-    return Searched(models, job, clusters, driver, width, most, objective, narrowed, why, size, notes, split, mixed)
+    found_all = (models, job, clusters, driver, width, most, objective, narrowed, why, size, notes)
+    return Searched(*found_all, split, mixed, orders)
 
 
 def _spaces(

@@ -40,7 +40,7 @@ def read_best(given: Given) -> Asked:
     """Seek the best order. Raises every fault of the question."""
     faults = Faults()
     sizes = read_sizes(given, faults)
-    cap, limit = _cap(given, faults), SECONDS
+    cap, limit = read_cap(given, faults), SECONDS
     if given.text("time_limit") is not None:
         limit = seconds(given.text("time_limit") or "", "--time-limit", faults) or SECONDS
     for name in ("pair", "slices"):
@@ -60,7 +60,7 @@ def read_best(given: Given) -> Asked:
     return _asked(placed, tick, notes, cap, limit)
 
 
-def _cap(given: Given, faults: Faults) -> float | None:
+def read_cap(given: Given, faults: Faults) -> float | None:
     """Micro-batches that a rank may hold; None without a cap."""
     text = given.text("memory_cap")
     if text is None:
@@ -100,7 +100,7 @@ def _placed(
 def _asked(placed: list[Placed], tick: float, notes: tuple[str, ...], cap: float | None, limit: float) -> Asked:
     """The shortest of all placements as a pipeline to draw."""
     until, answers = time.monotonic() + limit, list[tuple[float, Placed, Found]]()
-    line = _Line() if sys.stderr.isatty() else None
+    line = Line() if sys.stderr.isatty() else None
     for turn, each in enumerate(placed):
         left = max(0.0, until - time.monotonic()) / (len(placed) - turn)
         ahead = min((one[0] for one in answers), default=None)
@@ -171,7 +171,7 @@ def _record(where: Placed, found: Found, tick: float, cap: float | None) -> dict
     }
 
 
-class _Line:
+class Line:
     """A line for whoever waits: after two seconds, at most twice a second."""
 
     def __init__(self) -> None:

@@ -11,11 +11,17 @@ APART = Fraction(1, 50)  # by which a known mistake differs from the right answe
 
 
 def derived(
-    ask: str, unit: Unit, answer: Fraction, formula: Callable[..., Any], *inputs: Any, slips: tuple[Slip, ...] = ()
+    ask: str,
+    unit: Unit,
+    answer: Fraction,
+    formula: Callable[..., Any],
+    *inputs: Any,
+    slips: tuple[Slip, ...] = (),
+    stairs: tuple[int, int] | None = None,
 ) -> Part:
     """A part whose derivation is that of a formula. `answer` is exact, where a formula may round."""
     why = tuple(explain(formula, *(float(one) if isinstance(one, Fraction) else one for one in inputs)).lines())
-    return Part(ask, unit, answer, why, told_apart(answer, slips))
+    return Part(ask, unit, answer, why, told_apart(answer, slips), stairs=stairs)
 
 
 def told_apart(answer: Fraction, slips: tuple[Slip, ...]) -> tuple[Slip, ...]:

@@ -46,6 +46,7 @@ class Part:
     why: tuple[str, ...]
     slips: tuple[Slip, ...] = ()
     words: tuple[str, ...] = ()  # to choose from
+    stairs: tuple[int, int] | None = None  # stages and micro-batches of the staircase that shows the answer
 
     @property
     def example(self) -> str:
@@ -60,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `given` holds the numbers of its text, in SI units, by name."""
+    """One exercise. `given` holds the numbers of its text, or of its picture, in SI units, by name."""
 
     topic: str
     level: int

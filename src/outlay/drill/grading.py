@@ -1,5 +1,6 @@
 """Grading: an answer is right within half a percent, or as rounded as it is typed, from three digits on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,6 +38,15 @@ def grade_all(text: str, exercise: Exercise) -> tuple[Grade, ...]:
     """The answers of all parts, a semicolon between them; what is not there counts as nothing typed."""
     typed = text.split(";")
     return tuple(grade(typed[at] if at < len(typed) else "", part) for at, part in enumerate(exercise.parts))
+
+
+def grade_in_turn(texts: Sequence[str], exercise: Exercise) -> tuple[Grade | None, ...]:
+    """The answers of all parts as far as they were given: why one is right may say what is right above it."""
+    found: list[Grade | None] = []
+    for text, part in zip(texts, exercise.parts, strict=True):
+        turn = all(each is not None and each.readable for each in found)
+        found.append(grade(text, part) if text and turn else None)
+    return tuple(found)
 
 
 def _number(typed: Typed, part: Part) -> Grade:

@@ -31,7 +31,8 @@ def _share_part(pp: int, micro_batches: int) -> Part:
         Slip(Fraction(pp, micro_batches + pp), "P - 1 stages wait for the first micro-batch, not P"),
     )
     share = share_of(pp, micro_batches)
-    return derived("idle share", "share", share, bubble_share, pp, micro_batches, slips=slips)
+    stairs = (pp, micro_batches)
+    return derived("idle share", "share", share, bubble_share, pp, micro_batches, slips=slips, stairs=stairs)
 
 
 def bubble(draw: Random, level: int) -> Exercise:
@@ -88,7 +89,7 @@ def boundary(draw: Random, level: int) -> Exercise:
     """One micro-batch, one stage, and as many as one likes."""
     pp, many = draw.choice(STAGES), draw.choice((2, 4, 8, 16, 32))
     one = _share_part(pp, 1)
-    alone = derived("idle share of one stage", "share", Fraction(0), bubble_share, 1, many)
+    alone = derived("idle share of one stage", "share", Fraction(0), bubble_share, 1, many, stairs=(1, many))
     if level == 1 and draw.random() < 1 / 2:
         text = f"One stage, so no pipeline at all, runs {many} micro-batches."
         return Exercise("boundary", level, text, {"pp": Fraction(1), "micro_batches": Fraction(many)}, (alone,))
@@ -119,19 +120,21 @@ def staircase(draw: Random, level: int) -> Exercise:
     if level > 2:
         text = f"Draw {pp} equal stages and {many} micro-batches, a slot each: one row a rank, a dot where it idles."
         drawn = (
-            Part("the staircase", "rows", rows, rows),
+            Part("the staircase", "rows", rows, rows, stairs=(pp, many)),
             _one_micro_batch(pp),
-            derived("idle share with one stage", "share", Fraction(0), bubble_share, 1, many),
+            derived("idle share with one stage", "share", Fraction(0), bubble_share, 1, many, stairs=(1, many)),
         )
         return Exercise("staircase", level, text, given, drawn)
     text = "Each row is a rank, each column a slot, each digit a micro-batch, and a dot idles."
     slips = (Slip(Fraction(many), "that is M, the slots that a rank works"), Slip(Fraction(pp + many), "P - 1, not P"))
+    slots = Fraction(many + pp - 1)
     parts: tuple[Part, ...] = (
-        derived("slots of the step", "whole", Fraction(many + pp - 1), step_slots, pp, many, slips=slips),
+        derived("slots of the step", "whole", slots, step_slots, pp, many, slips=slips, stairs=(pp, many)),
     )
     return Exercise("staircase", level, text, given, parts + ((_share_part(pp, many),) if level > 1 else ()), rows)
 
 
 def _one_micro_batch(pp: int) -> Part:
     slips = told_apart(share_of(pp, 1), (Slip(Fraction(1, pp), "that is the share that works"),))
-    return derived("idle share with one micro-batch", "share", share_of(pp, 1), bubble_share, pp, 1, slips=slips)
+    share = share_of(pp, 1)
+    return derived("idle share with one micro-batch", "share", share, bubble_share, pp, 1, slips=slips, stairs=(pp, 1))

@@ -55,7 +55,7 @@ class UnreadableError(ValueError):
 
 def read_number(text: str, part: Part) -> Typed:
     """The number in an answer, in SI units. Raises UnreadableError."""
-    plain = " ".join(unicodedata.normalize("NFKC", text[: LONGEST + 1]).split()).lstrip("=~≈ ")
+    plain = " ".join(_folded(text[: LONGEST + 1]).split()).lstrip("=~≈ ")
     match = NUMBER.fullmatch(plain) if len(text) <= LONGEST else None
     if match is None:
         raise UnreadableError("it is not a number")
@@ -76,8 +76,9 @@ def read_number(text: str, part: Part) -> Typed:
 
 
 def read_rows(text: str) -> tuple[str, ...]:
-    """The rows of a staircase. Raises UnreadableError."""
-    plain = unicodedata.normalize("NFKC", text.strip()).replace("_", ".").replace("-", ".").replace(" ", "")
+    """The rows of a staircase, by slashes or by lines. Raises UnreadableError."""
+    lines = "/".join(text.strip().splitlines())
+    plain = _folded(lines).replace("_", ".").replace("-", ".").replace(" ", "")
     rows = tuple(plain.split("/"))
     if len(text) > 100 * LONGEST or not all(ROW.fullmatch(row) for row in rows):
         raise UnreadableError("a row holds digits and dots")
@@ -91,6 +92,13 @@ def read_word(text: str, part: Part) -> str:
     if len(found) != 1:
         raise UnreadableError("it is none of the words" if not found else "it begins several of the words")
     return found[0]
+
+
+def _folded(text: str) -> str:
+    """Wide letters and digits as usual ones; 10\u00b2 and 1\u00bd would become 102 and 11/2."""
+    if any(unicodedata.category(letter) == "No" for letter in text):
+        raise UnreadableError("it has raised digits or fractions of one letter: 100 or 1/2 would be read")
+    return unicodedata.normalize("NFKC", text).replace("\u2044", "/")
 
 
 def _decimal(text: str) -> tuple[Fraction, int, int]:

@@ -16,7 +16,7 @@ from ..memory.hosted import hosted, unhosted
 from ..memory.peak import Stages, peak
 from ..stage import stage_costs
 from ..step.total import step_seconds
-from .limits import limits
+from .fitting import limits
 
 
 @dataclass(frozen=True)

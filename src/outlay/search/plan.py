@@ -25,8 +25,8 @@ from .best import Best
 from .best import Found as Kept
 from .blocks import Block, Grid
 from .empty import Emptied, emptied
+from .fitting import limits
 from .frontier import Frontier
-from .limits import limits
 from .narrow import narrow
 from .progress import Progress
 from .promising import promising

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from outlay import __version__
 
 from ..errors import Fault
-from . import questions
+from . import drill, questions
 from .desks import BusyError, Desks, FailedError
 from .guard import Guard, errors
 from .pages import Pages
@@ -46,6 +46,7 @@ def application(desks: Desks, hosts: Collection[str]) -> FastAPI:
     )
     app.state.desks = desks
     app.include_router(questions.router)
+    app.include_router(drill.router)
     _pages(app, desks)
     _faults(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

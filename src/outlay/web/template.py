@@ -16,13 +16,13 @@ STATIC = Path(__file__).parent / "static"
 
 
 @cache
-def _skeleton() -> Template:
-    return Template((STATIC / "page.html").read_text(encoding="utf-8"))
+def _skeleton(name: str) -> Template:
+    return Template((STATIC / name).read_text(encoding="utf-8"))
 
 
-def filled(places: Mapping[str, str]) -> str:
-    """The page with its places filled."""
-    return _skeleton().substitute(defaultdict(str, places))
+def filled(places: Mapping[str, str], name: str = "page.html") -> str:
+    """A page with its places filled."""
+    return _skeleton(name).substitute(defaultdict(str, places))
 
 
 def json_in_page(value: Any) -> str:

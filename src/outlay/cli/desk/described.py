@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
 from ...cluster.catalogue import accelerator_names, node_names
+from ...drill.sets import LEVELS, TOPICS
 from ...engines.tables import engine_names
 from ...formats.known import FORMATS
 from ...job import Job
@@ -17,8 +18,8 @@ from ..flags import FACE, Flag, sentence
 from .words import FILES, command_of
 
 Schema = dict[str, Any]
-ASKED = ("count", "plan", "check", "explain", "draw", "export", "bubble")
-LIKE = {"compare": "count", "advice": "count", "legal": "count", "ranks": "count", "fix": "check"}
+ASKED = ("count", "plan", "check", "explain", "draw", "export", "bubble", "drill", "report")
+LIKE = {"compare": "count", "advice": "count", "legal": "count", "ranks": "count", "fix": "check", "trace": "draw"}
 TEXT: Schema = {"type": "string", "maxLength": 2_000}
 
 
@@ -73,4 +74,6 @@ CHOICES: Mapping[str, Schema] = {
     "engine": {"enum": list(engine_names())},
     "quantity": {"enum": list(QUANTITIES)},
     "framework": {"enum": list(FORMATS)},
+    "topic": {"enum": list(TOPICS)},
+    "level": {"enum": [*map(str, LEVELS), *LEVELS]},
 }

@@ -50,7 +50,7 @@ class Saying:
 
 def so_far(ranked: "Ranked") -> Record:
     """One layout as progress tells it: what it is, of which question, its peak and time as the search counts them."""
-    from ...search.limits import limits
+    from ...search.fitting import limits
     from ...show.layouts import layout_flags
     from ...show.record import plain
 

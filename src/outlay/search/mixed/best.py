@@ -22,7 +22,7 @@ from ...layout.stages import stage_layers
 from ...model.model import Model
 from ...step.overlap import exposed_data
 from ...step.total import straggler_seconds
-from ..limits import limits
+from ..fitting import allocatable
 from ..progress import Progress
 from ..split.best import MOST_LAYERS, in_reach
 from .ground import Ground
@@ -154,11 +154,6 @@ def _stages(case: Case) -> list[list[int]]:
     return stage_layers(
         case.model.layers, at.pp, at.vpp, tuple(at.split or ()), case.engine.counts_ends, bool(at.folded)
     )
-
-
-def allocatable(case: Case) -> float:
-    """What a rank may allocate so that it surely fits."""
-    return (limits(case).fits - case.engine.workspace_bytes) / (1 + case.engine.slack_share)
 
 
 def _mixes(mixing: Mixing) -> Iterator[tuple[tuple[Plan, ...], bool]]:

@@ -10,7 +10,7 @@ from ...layout.axes import Layout, joined
 from ...layout.case import Case
 from ...memory.peak import peak
 from ...step.total import step_seconds
-from ..limits import limits
+from ..fitting import limits
 from .stages import Mixing
 from .strategies import Strategy, complete_case, under
 from .whole import alike, value

@@ -16,7 +16,7 @@ from ...layout.axes import Layout
 from ...layout.case import Case
 from ...layout.stages import chunk_layers, chunk_sizes
 from ...model.model import Model
-from ..limits import limits
+from ..fitting import limits
 from .exchange import exchanged
 from .pipeline import Pipeline
 from .ranks import Chained

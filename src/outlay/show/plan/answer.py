@@ -23,6 +23,7 @@ from .why import asked_part, simulated_part, why_part, worth_part
 
 if TYPE_CHECKING:
     from ...search.mixed.best import Mixes
+    from ...search.orders.plan import Orders
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Answer:
     resplit: int | None = None  # layouts that have another split than the engine's own, where that was sought
     mixed: "Mixes | None" = None  # a strategy for each layer, where that was sought
     models: tuple[Model, ...] = ()  # as they were given
+    orders: "Orders | None" = None  # of the passes of the best pipelines, where others were asked for
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -132,6 +134,14 @@ def _mixed_part(answer: Answer, style: Style) -> list[str]:
     return mixed_lines(answer.mixed, style)
 
 
+def _orders_part(answer: Answer, style: Style) -> list[str]:
+    if answer.orders is None:
+        return []
+    from .orders import orders_part
+
+    return ["", *orders_part(answer.plan, answer.orders, style)]
+
+
 def _close_line(found: Plan, style: Style) -> list[str]:
     """Whether the second is as good within the bands, and whether the list shows different cuts at all."""
     if len(found.best) < 2:
@@ -178,6 +188,7 @@ def _middle(answer: Answer, style: Style) -> list[str]:
     if found.best:
         lines += ["", *best_part(found, style)]
         lines += ["", *simulated_part(found, answer.simulation, style)] if answer.simulation else []
+        lines += _orders_part(answer, style)
     elif found.smallest:
         lines += ["", *subject_lines(found.smallest.bill, style), "", *memory_part(found.smallest.bill, style)]
     lines += ["", *baseline_part(found, style)] if found.search.legal else []

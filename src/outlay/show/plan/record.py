@@ -36,6 +36,7 @@ def plan_record(answer: Answer) -> Record:
         "violations": [_violation(found, found.emptied)] if found.emptied else [],
         "assumptions": [*answer.notes, *filter(None, [split_text(answer)]), *found.assumptions, *_unknown(answer)],
         **_mixed(answer),
+        **_orders(answer),
     }
 
 
@@ -45,6 +46,14 @@ def _mixed(answer: Answer) -> Record:
     from ..mixed import mixed_record
 
     return {"mixed": mixed_record(answer.mixed)}
+
+
+def _orders(answer: Answer) -> Record:
+    if answer.orders is None:
+        return {}
+    from .orders import orders_record
+
+    return {"orders": orders_record(answer.orders)}
 
 
 def ranked(each: Ranked) -> Record:

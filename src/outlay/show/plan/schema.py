@@ -47,4 +47,14 @@ def schema() -> Schema:
         "violations": list_of(record_of(VIOLATION)),
         "assumptions": list_of(TEXT),
     }
-    return {"$schema": DRAFT, **with_more(record_of(keys), {"mixed": MIXED})}
+    return {"$schema": DRAFT, **with_more(record_of(keys), {"mixed": MIXED, "orders": _orders()})}
+
+
+def _orders() -> Schema:
+    """Of --orders: the best pipelines in other orders of passes."""
+    row: Schema = {"place": WHOLE, "order": TEXT, "seconds": NUMBER, "peak_bytes": NUMBER}
+    row |= dict.fromkeys(("fits", "own", "proved", "v"), YES_NO)
+    row |= {"held": MAYBE, "chunks": WHOLE, "engines": list_of(TEXT)}
+    row |= {"layout": {"type": "object", "description": "with the chunks of the order"}}
+    reasons = {"type": "object", "description": "orders that were not run, and why"}
+    return record_of({"ranking": list_of(record_of(row)), "left_out": reasons, "unsought": WHOLE, "stopped": YES_NO})

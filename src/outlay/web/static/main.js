@@ -5,7 +5,7 @@ import { patterns } from "./bars.js";
 import { checkView } from "./check.js";
 import { compareView } from "./compare.js";
 import { kindOf, unpack } from "./config.js";
-import { beside, count, draw, first as firstAnswer } from "./counting.js";
+import { beside, count, draw, first as firstAnswer, shownDiagram } from "./counting.js";
 import { byId, copy } from "./dom.js";
 import { chosenTheme, drops } from "./drop.js";
 import { drawer } from "./explain.js";
@@ -44,7 +44,7 @@ const checks = checkView(byId("check"), { on: () => state.words.on ?? "" });
 function tab(name) {
   state.tab = TABS.includes(name) ? name : "bill";
   document.body.dataset.tab = state.tab;
-  for (const link of document.querySelectorAll(".tabs a")) {
+  for (const link of document.querySelectorAll(".tabs a[data-tab]")) {
     if (link.dataset.tab === state.tab) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -127,7 +127,7 @@ async function given(files) {
 }
 
 function clicks() {
-  for (const link of document.querySelectorAll(".tabs a")) {
+  for (const link of document.querySelectorAll(".tabs a[data-tab]")) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
@@ -151,7 +151,12 @@ function clicks() {
   byId("copy-link").addEventListener("click", (event) => copy(event.currentTarget, location.href));
   byId("copy-cli").addEventListener("click", () => showCommand(command()));
   byId("open-export").addEventListener("click", () =>
-    showExports({ ...question(), bill: state.bill, draw: () => draw(state.words, state.config) }),
+    showExports({
+      question: question(),
+      bill: state.bill,
+      draw: () => draw(state.words, state.config),
+      diagram: shownDiagram(),
+    }),
   );
   byId("f-other").addEventListener("change", (event) => {
     const text = event.target.value.trim();

@@ -34,8 +34,9 @@ export function put(same = false) {
   const kept = { words: state.words, tab: state.tab, narrowed: state.narrowed, config: state.config };
   if (same || address === location.pathname + location.search + location.hash) history.replaceState(kept, "", address);
   else history.pushState(kept, "", address);
-  for (const link of document.querySelectorAll(".tabs a"))
-    link.href = `/${link.dataset.tab}${words.query(state.words)}${state.packed ? `#${state.packed}` : ""}`;
+  const asked = `${words.query(state.words)}${state.packed ? `#${state.packed}` : ""}`;
+  for (const link of document.querySelectorAll(".tabs a[data-tab]")) link.href = `/${link.dataset.tab}${asked}`;
+  byId("to-drill").href = `/drill#${asked}`; // the way back
 }
 
 /** A model that is pasted or dropped, or comes in a link; null for none. @param {object | null} config */

@@ -1,4 +1,4 @@
-"""The verdicts as bounds on the peak, so that a layout is judged by one comparison."""
+"""How much a rank may hold so that a layout fits: the verdicts of a bill as bounds on its peak."""
 
 from dataclasses import dataclass
 
@@ -21,3 +21,8 @@ def limits(case: Case) -> Limits:
     surely = (usable - engine.workspace_high) / (1 + engine.slack_high)
     perhaps = (usable - engine.workspace_low) / (1 + engine.slack_low)
     return Limits(float(peak_bytes(surely, engine)), float(peak_bytes(perhaps, engine)))
+
+
+def allocatable(case: Case) -> float:
+    """What a rank may allocate so that it surely fits."""
+    return (limits(case).fits - case.engine.workspace_bytes) / (1 + case.engine.slack_share)

@@ -1,0 +1,55 @@
+"""`outlay plan --orders ..`: which other orders of passes the best pipelines are run in, and how long one is sought."""
+
+from dataclasses import dataclass
+
+from ..errors import Fault, InputError, nearest, quoted
+from ..schedule.orders import names
+from ..search.orders.plan import SOUGHT
+from .flags import Flag, Given
+from .values import Faults, seconds
+
+ALL = "all"
+SECONDS = 20.0  # that orders are sought for, unless said
+ORDERS = Flag(
+    "orders",
+    ("--orders",),
+    "the first pipelines of the answer again, pass by pass in other orders: all, schedules by name (v_half,zbv), or "
+    "best, one that is sought for them within their memory",
+)
+TIME_LIMIT = Flag("time_limit", ("--time-limit",), "how long --orders best seeks: 60s; default: 20s")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Orders by name, and for how many seconds one is sought."""
+
+    names: tuple[str, ...]
+    seconds: float
+
+
+def read_orders(given: Given, faults: Faults) -> Wanted | None:
+    """The words of --orders; None where it is not given."""
+    text, limit = given.text("orders"), given.text("time_limit")
+    if text is None:
+        if limit is not None:
+            rule = "it is of a search for an order"
+            faults.add(Fault("PLN003", "--time-limit is of no use here", rule, "no --orders", "--orders best"))
+        return None
+    wanted = faults.attempt(_names, text) or ()
+    return Wanted(wanted, SECONDS if limit is None else seconds(limit, "--time-limit", faults) or SECONDS)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Each name once. Raises InputError (PLN011) for those that are none."""
+    known = (*names(), SOUGHT)
+    words = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
+    if words == (ALL,):
+        return known
+    wrong = [word for word in words if word not in known]
+    if words and not wrong:
+        return words
+    rule = f"all, or of {', '.join(known)}"
+    close = [name for word in wrong for name in nearest(word, known)[:1]]
+    fix = f"--orders {close[0] if close else ALL}"
+    got = ", ".join(map(quoted, wrong)) or quoted(text)
+    raise InputError(Fault("PLN011", "--orders names something that is no order", rule, got, fix))
