@@ -115,12 +115,11 @@ def test_a_fault_of_several_words_blames_the_one_that_is_wrong(
 @pytest.mark.parametrize("engine", engine_names())
 def test_every_rule_of_a_layout_has_a_word_and_it_is_the_one_that_was_given(engine: str) -> None:
     words = set(own_words("count")) | {"dp-shard"}
-    axes = {rule.code: rule.axis for rule in rules_of(engine)}
     for rule in rules_of(engine):
         violation = {"code": rule.code, "what": rule.what, "rule": rule.rule, "fix": "", "nearest": ()}
-        word = broken_by(violation, axes, {})
+        word = broken_by(violation, {})
         assert word in words, rule.code
-        assert broken_by(violation, axes, {str(word): "7", "on": "8xh100-sxm"}) == word
+        assert broken_by(violation, {str(word): "7", "on": "8xh100-sxm"}) == word
 
 
 def test_a_word_beside_a_file_of_a_run_is_blamed_too() -> None:

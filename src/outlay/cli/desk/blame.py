@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
+from ...engines.tables import engine_names
 from ...errors import Fault, InputError, quoted
 from ...layout.complete import flag
 from ...layout.rules import rules_of
@@ -48,20 +50,24 @@ def blamed(record: Record, words: Words) -> Record:
     rows = {"rows": [blamed(row, words) for row in record["rows"]]} if "rows" in record else {}
     if not record.get("violations"):
         return {**record, **inner, **rows}
-    engine = record.get("engine")
-    axes = {rule.code: rule.axis for rule in rules_of(engine)} if isinstance(engine, str) else {}
-    found = ((each, broken_by(each, axes, words)) for each in record["violations"])
+    found = ((each, broken_by(each, words)) for each in record["violations"])
     return {**record, "violations": [each | ({"flag": word} if word else {}) for each, word in found]}
 
 
-def broken_by(violation: Mapping[str, Any], axes: Mapping[str, str], words: Words) -> str | None:
+def broken_by(violation: Mapping[str, Any], words: Words) -> str | None:
     """The word that breaks a rule: of the field whose change mends it, where that was given; else of what the nearest
     legal layout has otherwise, or what the rule speaks of, as far as it was given; else of that field all the same."""
-    axis = {**axes, **RAMPS}.get(violation["code"])
+    axis = _axes().get(violation["code"])
     own, named = [flag(axis)] if axis else [], _flags(violation["fix"])
     forms = [*own, *_other(violation.get("nearest") or (), words), *_spoken(violation), *named]
     given = next((word for form in forms if (word := _given(form, words))), None)
     return given or next((_main(form) for form in (*own, *named)), None)
+
+
+@cache
+def _axes() -> dict[str, str]:
+    """The field that each rule is about, whoever has the rule."""
+    return {rule.code: rule.axis for engine in engine_names() for rule in rules_of(engine)} | RAMPS
 
 
 def _flags(text: str) -> list[str]:
