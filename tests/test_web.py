@@ -333,3 +333,9 @@ def test_a_comparison_without_a_script_names_the_difference(client: httpx.Client
 
     assert "B is A with tp=4,pp=8" in shown
     assert "WEB002" in client.get("/compare", params=WORDS | {"b": "on=/etc/hosts"}).text
+
+
+def test_the_description_says_that_a_broken_rule_has_its_word(client: httpx.Client) -> None:
+    held = client.get("/openapi.json").json()["components"]["schemas"]
+    rule = held["plan"]["properties"]["violations"]["items"]
+    assert "flag" in rule["properties"] and "flag" not in rule["required"]
