@@ -27,7 +27,7 @@ from ..setting import Run, Written
 RELEASE = "axolotl 0.19"
 LAUNCH = "torchrun --nnodes {nodes} --nproc-per-node {each} -m axolotl.cli.train config.yaml"
 YOURS = "Which tuning of the model, data (datasets), learning rate and length of the run are yours."
-FP8 = {"fp8": "rowwise", "fp8_tensorwise": "tensorwise"}
+FP8 = {"fp8": "tensorwise", "fp8_rowwise": "rowwise", "fp8_tensorwise": "tensorwise"}
 
 
 def write(run: Run) -> Written:
@@ -85,6 +85,7 @@ def _precision(run: Run) -> Entries:
     how = run.job.precision
     if how in FP8:
         yield from (("bf16", True), ("fp8", True), ("fp8_config", {"recipe": FP8[how]}))
+        yield from [lost(run, "precision", "fp8 is fp8_tensorwise or fp8_rowwise there")] if how == "fp8" else []
     elif how == "fp16":
         yield from (("bf16", False), ("fp16", True))
     elif how == "fp32":
