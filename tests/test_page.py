@@ -17,6 +17,7 @@ from outlay.show.palette import (
     PAPER_LIGHT,
     TONES,
 )
+from outlay.web.fields import number_fields
 
 STATIC = Path(__file__).parent.parent / "src" / "outlay" / "web" / "static"
 MODULES = sorted(STATIC.glob("*.js"))
@@ -95,6 +96,17 @@ def test_every_module_that_is_imported_is_there_and_every_module_is_used() -> No
     named |= {name for page in SKELETONS for name in re.findall(r'src="/static/(\w+\.js)"', page.read_text())}
 
     assert named == {module.name for module in MODULES}
+
+
+def test_each_number_box_has_one_name_and_shows_what_was_typed_as_text() -> None:
+    made = number_fields({"tp": '8"><b>{x}'}, {"pp": 4})
+
+    words = re.findall(r'name="([\w-]+)"', made)
+    assert words == ["tp", "pp", "cp", "vpp", "ep", "mbs"]
+    for word in words:
+        assert all(made.count(f'{about}-{word}"') == 1 for about in ('id="f', 'for="f', 'id="e'))
+    assert 'value="8&quot;&gt;&lt;b&gt;{x}" placeholder=""' in made
+    assert 'name="pp" form="ask" value="" placeholder="4"' in made
 
 
 def test_every_place_of_the_page_is_listed() -> None:

@@ -1,6 +1,7 @@
 """The questions over HTTP: their figures are those that the command prints with --json."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -173,6 +174,74 @@ def test_the_corrected_copy_is_what_the_command_writes(client: httpx.Client, tmp
     found = ask(client, "fix", words, file={"name": path.name, "text": path.read_text()}).json()["files"]
 
     assert found == [{"name": "common_errors.fixed.sh", "text": copy.read_text()}]
+
+
+def test_a_report_is_what_the_command_writes(client: httpx.Client, tmp_path: Path) -> None:
+    paths = {form: tmp_path / f"report.{form}" for form in ("html", "md", "csv")}
+    main(["report", "llama-3.1-70b", *flags(JOB), *(p for form in paths for p in (f"--{form}", str(paths[form])))])
+
+    found = ask(client, "report", {"model": "llama-3.1-70b", **JOB}).json()["files"]
+
+    assert found == [{"name": path.name, "text": path.read_text()} for path in paths.values()]
+
+
+def test_a_report_of_a_layout_that_breaks_a_rule_says_so(client: httpx.Client) -> None:
+    said = ask(client, "report", WORDS | {"tp": "3"})
+
+    assert said.status_code == 200
+    assert all("NOT LEGAL" in one["text"] or "LAY" in one["text"] for one in said.json()["files"])
+
+
+@pytest.mark.parametrize("more", [{}, {"vpp": "2"}, {"schedule": "zb_h1"}])
+def test_a_trace_is_what_the_command_writes(client: httpx.Client, tmp_path: Path, more: dict[str, str]) -> None:
+    path = tmp_path / "timing.pftrace"
+    words = {**JOB, "tp": "8", "pp": "4", **more}
+    main(["draw", "llama-3.1-70b", *flags(words), "--perfetto", str(path)])
+
+    found = ask(client, "trace", {"model": "llama-3.1-70b", **words}).json()
+
+    assert found["violations"] == []
+    assert [one["name"] for one in found["files"]] == [path.name]
+    assert b64decode(found["files"][0]["base64"]) == path.read_bytes()
+
+
+def test_a_trace_of_a_layout_that_breaks_a_rule_is_none_and_says_why(client: httpx.Client) -> None:
+    said = ask(client, "trace", WORDS | {"tp": "3"})
+
+    assert said.status_code == 200 and said.json()["files"] == []
+    assert said.json()["violations"] == ask(client, "count", WORDS | {"tp": "3"}).json()["violations"]
+
+
+def test_a_trace_over_http_has_a_bound(client: httpx.Client) -> None:
+    words = {"pp": "64", "micro-batches": "2000", "schedule": "1f1b", "forward": "10ms", "backward": "20ms"}
+
+    said = ask(client, "trace", words)
+
+    assert said.status_code == 422
+    assert [fault["code"] for fault in said.json()["errors"]] == ["DRW003"]
+    assert "200,000" in said.json()["errors"][0]["rule"]
+
+
+@pytest.mark.parametrize("command", ["report", "trace"])
+@pytest.mark.parametrize("word", ["html", "md", "perfetto", "config", "profile", "force"])
+def test_no_word_of_a_file_is_a_path(client: httpx.Client, command: str, word: str) -> None:
+    said = ask(client, command, WORDS | {word: "/tmp/outlay-never"})
+
+    assert said.status_code == 422
+    assert said.json()["errors"][0]["code"] in ("WEB002", "CLI001")
+    assert not Path("/tmp/outlay-never").exists()
+
+
+def test_what_is_written_is_described(client: httpx.Client) -> None:
+    described = client.get("/openapi.json").json()
+
+    for name, about in (("report", "text"), ("trace", "base64")):
+        post = described["paths"][f"/api/{name}"]["post"]
+        assert post["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith(f"/{name}_question")
+        files = described["components"]["schemas"][name]["properties"]["files"]
+        assert files["items"]["required"] == ["name", about]
+        words = described["components"]["schemas"][f"{name}_question"]["properties"]["words"]["properties"]
+        assert "tp" in words and not {"html", "perfetto", "force"} & words.keys()
 
 
 # --- pages without a script -----------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ SHOTS: tuple[Shot, ...] = (
     ("bill-dark", f"/bill?{QUESTION}", WIDE, "dark", drawn, False),
     ("explain", f"/bill?{QUESTION}", {"width": 1180, "height": 720}, "light", explained, False),
     ("plan", f"/plan?{JOB}", {"width": 1180, "height": 1250}, "light", planned, False),
-    ("compare", f"/bill?{QUESTION}", {"width": 1180, "height": 1250}, "light", compared, False),
+    ("compare", f"/bill?{QUESTION}", {"width": 1180, "height": 1960}, "light", compared, False),
     ("check", f"/check?{QUESTION}", {"width": 1180, "height": 1250}, "light", checked, False),
     ("drill", "/drill?topic=staircase&level=3&seed=7", {"width": 1180, "height": 1180}, "light", drilled, False),
     ("phone", f"/bill?{QUESTION}", PHONE, "light", drawn, False),

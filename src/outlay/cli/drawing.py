@@ -41,7 +41,7 @@ def draw(given: Given) -> Told | int:
     if isinstance(asked, Bill):
         return refused(asked)
     done = drawn(asked, given.on("whole"))
-    made = {path: _file(name, done) for name, path in paths.items()}  # all before any is written
+    made = {path: content_of(name, done) for name, path in paths.items()}  # all before any is written
     for path, content in made.items():
         write(path, content, given.on("force"))
     if STDOUT not in made:
@@ -162,8 +162,8 @@ def refused(bill: Bill) -> Told:
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def _file(name: str, of: Drawn) -> bytes:
-    """The content of one output."""
+def content_of(name: str, of: Drawn) -> bytes:
+    """The content of one output, by its name: svg, html, perfetto, csv."""
     chart, asked = of.chart, of.asked
     if name == "svg":
         from ..show.diagram.svg import svg

@@ -16,6 +16,7 @@ from .values import Faults
 
 if TYPE_CHECKING:
     from ..search.plan import Ranked
+    from ..show.report.parts import Report
 
 OUTPUTS = {"html": "--html", "md": "--md", "csv": "--csv"}
 FACES = (*OUTPUTS, "force", "as_json", "plain", "debug")  # flags that change no figure
@@ -24,8 +25,6 @@ MOST_RANKED = 50
 
 def report(given: Given) -> Told | int:
     """Write the files that are asked for, and print the answer."""
-    from ..search.advice import advise
-    from ..show.report.parts import Report
     from ..show.report.written import report_lines, report_record, written
 
     faults = Faults()
@@ -34,8 +33,7 @@ def report(given: Given) -> Told | int:
     question = faults.attempt(read_question, given)
     faults.stop()
     bill = question.bill()
-    chart, unseen = diagram_of(bill)
-    made = Report(bill, advise(bill), chart, unseen, ranking_of(given, bill))
+    made = report_of(given, bill)
     contents = {path: written(name, made).encode() for name, path in paths.items()}  # all before any is written
     for path, content in contents.items():
         write(path, content, given.on("force"))
@@ -43,6 +41,15 @@ def report(given: Given) -> Told | int:
         return 0 if says_yes(bill) else 1
     files = tuple(contents)
     return Told(lambda: report_record(made, files), lambda style: report_lines(made, files, style), says_yes(bill))
+
+
+def report_of(given: Given, bill: Bill) -> "Report":
+    """All that a report says of a bill; of a printed plan also its ranking."""
+    from ..search.advice import advise
+    from ..show.report.parts import Report
+
+    chart, unseen = diagram_of(bill)
+    return Report(bill, advise(bill), chart, unseen, ranking_of(given, bill))
 
 
 def _with_input(given: Given) -> Given:

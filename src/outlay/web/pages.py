@@ -12,10 +12,11 @@ from outlay import __version__
 
 from ..show.report.faults import faults_html
 from .desks import Desks
+from .fields import NUMBERS, number_fields
 from .template import filled, hidden, json_in_page, options, titled
 
 EXAMPLE = {"model": "llama-3.1-70b", "on": "64xh100-sxm", "tp": "8", "pp": "4", "seq": "8192", "batch": "512"}
-FIELDS = ("model", "on", "seq", "batch", "tp", "pp", "cp", "vpp", "ep", "mbs", "tokens")
+FIELDS = ("model", "on", "seq", "batch", "tokens")
 CHOICES = ("schedule", "recompute", "zero", "engine", "precision", "optimizer")
 BOXES = ("overlap-tp",)
 TRUE = ("true", "1", "yes", "on")
@@ -74,8 +75,8 @@ class Pages:
     def _form(self, tab: str, words: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
         """The places of the form."""
         known = self.known or {}
-        filled_in = answer.get("defaults", {})
-        others = {word: text for word, text in words.items() if word not in (*FIELDS, *CHOICES, *BOXES)}
+        named = {*FIELDS, *CHOICES, *BOXES, *(each.word for each in NUMBERS)}
+        others = {word: text for word, text in words.items() if word not in named}
         return {
             "title": escape(f"outlay: {TITLES[tab]} of {words.get('model', 'a model')[:60]}"),
             "version": __version__,
@@ -85,7 +86,7 @@ class Pages:
             "models": titled(known.get("models", [])),
             "hardware": titled(known.get("hardware", [])),
             **{f"v_{word}": escape(words.get(word, "")) for word in FIELDS},
-            **{f"d_{word}": escape(str(filled_in.get(word, ""))) for word in FIELDS},
+            "numbers": number_fields(words, answer.get("defaults", {})),
             **{f"o_{word}": options(known.get("choices", {}).get(word, ()), words.get(word, "")) for word in CHOICES},
             **{f"c_{word.replace('-', '_')}": "checked" * (words.get(word, "") in TRUE) for word in BOXES},
         }

@@ -29,6 +29,8 @@ ABOUT = {
     "advice": "The changes that would make a layout fit, or shorter.",
     "legal": "The values of each degree that break no rule, with the others as they are.",
     "ranks": "The parts of the peak of every stage, as a bill has those of the worst rank.",
+    "report": "The report of a bill as texts: a page, Markdown, CSV.",
+    "trace": "The timing diagram of a pipeline as a Perfetto trace, in base64.",
 }
 WRONG = {
     403: "the request is not from this server's own page", 413: "the body is too large",

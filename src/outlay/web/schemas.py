@@ -40,6 +40,11 @@ def _drawn() -> Schema:
     return record({"svg": {"type": ["string", "null"]}, "record": output("draw"), "operations": maybe})
 
 
+def _trace() -> Schema:
+    file = record({"name": TEXT, "base64": {"type": "string", "contentEncoding": "base64"}})
+    return record({"files": {"type": "array", "items": file}, "violations": {"type": "array"}})
+
+
 def schema_of(name: str) -> Schema:
     """What a question answers."""
     if name in ("plan", "bubble", "export", "check", "drill"):
@@ -54,6 +59,8 @@ def schema_of(name: str) -> Schema:
         "fix": lambda: record({"files": {"type": "array", "items": record({"name": TEXT, "text": TEXT})}}),
         "advice": lambda: record({"advice": {"type": "array", "items": {"type": "object"}}}),
         "ranks": lambda: record({"ranks": {"type": "array", "items": {"type": "object"}}}),
+        "report": lambda: record({"files": {"type": "array", "items": record({"name": TEXT, "text": TEXT})}}),
+        "trace": _trace,
         "legal": lambda: {"type": "object", "additionalProperties": whole},
     }
     return made[name]() if name in made else {"type": "object"}

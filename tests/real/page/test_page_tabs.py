@@ -186,5 +186,5 @@ def test_the_file_of_a_framework_is_that_of_the_terminal(visit: Opening) -> None
     )
     assert page.text_content("#dialog pre") == expected["text"]
     with page.expect_download() as saved:
-        page.click('#dialog button:text("This bill as JSON")')
+        page.click('#dialog button:text-is("JSON")')
     assert '"schema": "outlay.bill.1"' in Path(saved.value.path()).read_text()

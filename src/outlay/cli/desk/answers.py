@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..flags import Given
-from . import first
+from . import first, written
 from .run_files import check, content_of, fix
 from .words import command_of, given_of
 
@@ -172,6 +172,8 @@ OWN: Mapping[str, Callable[[Question], Record]] = {
     "check": check,
     "fix": fix,
     "draw": _draw,
+    "report": written.report,
+    "trace": written.trace,
     "models": _models,
     "hardware": _hardware,
 }

@@ -18,8 +18,8 @@ from ..flags import FACE, Flag, sentence
 from .words import FILES, command_of
 
 Schema = dict[str, Any]
-ASKED = ("count", "plan", "check", "explain", "draw", "export", "bubble", "drill")
-LIKE = {"compare": "count", "advice": "count", "legal": "count", "ranks": "count", "fix": "check"}
+ASKED = ("count", "plan", "check", "explain", "draw", "export", "bubble", "drill", "report")
+LIKE = {"compare": "count", "advice": "count", "legal": "count", "ranks": "count", "fix": "check", "trace": "draw"}
 TEXT: Schema = {"type": "string", "maxLength": 2_000}
 
 

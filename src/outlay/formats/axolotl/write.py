@@ -30,7 +30,7 @@ AXOLOTL = Trainer(
     fsdp=("tp", "cp", "dp_replicate"),
     deepspeed=("tp", "ep", "etp"),
 )
-FP8 = {"fp8": "rowwise", "fp8_tensorwise": "tensorwise"}
+FP8 = {"fp8": "tensorwise", "fp8_rowwise": "rowwise", "fp8_tensorwise": "tensorwise"}
 
 
 def write(run: Run) -> Written:
@@ -73,6 +73,7 @@ def _precision(run: Run) -> Entries:
     how = run.job.precision
     if how in FP8:
         yield from (("bf16", True), ("fp8", True), ("fp8_config", {"recipe": FP8[how]}))
+        yield from [lost(run, "precision", "fp8 is fp8_tensorwise or fp8_rowwise there")] if how == "fp8" else []
     elif how == "fp16":
         yield from (("bf16", False), ("fp16", True))
     elif how == "fp32":

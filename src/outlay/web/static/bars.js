@@ -1,6 +1,7 @@
 /** What the bar charts share: their width, round ticks, the hatch of what is modelled, and the table behind them. */
 
 import { byId, copy, el, scrolling, svg } from "./dom.js";
+import { whole } from "./numbers.js";
 
 /** Draw now, and again whenever the width changes. @param {HTMLElement} host @param {(width: number) => void} draw */
 export function responsive(host, draw) {
@@ -86,6 +87,25 @@ export function tableTools(name, host, label, made) {
   host.after(under);
   place.replaceChildren(toggle, csv);
   return refresh;
+}
+
+/**
+ * A button beside them that opens what is drawn once because it is alike. Answers with what says how many ranks there
+ * are to open; 0 hides it.
+ * @param {string} name the place of the tools @param {(every: boolean) => void} open
+ */
+export function allRanks(name, open) {
+  const button = el("button", { type: "button", "aria-pressed": "false", onclick: press }, "All ranks");
+  function press() {
+    const every = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(every));
+    open(every);
+  }
+  document.querySelector(`[data-tools="${name}"]`).append(button);
+  return (ranks) => {
+    button.hidden = !ranks;
+    button.textContent = `All ${whole(ranks)} ranks`;
+  };
 }
 
 const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -2,7 +2,7 @@
 
 import { Faults, ask } from "./ask.js";
 import { faultOf } from "./answer.js";
-import { Diagram } from "./diagram.js";
+import { Diagram, stepOf, together } from "./diagram.js";
 import { compared } from "./difference.js";
 import { el, fill, scrolling, table } from "./dom.js";
 import { VERDICTS } from "./labels.js";
@@ -145,18 +145,22 @@ function strip(all, load) {
   );
 }
 
-/** Both timing diagrams, one over the other, on one axis of time. */
+/** Both timing diagrams, one over the other, in one time scale: folded where they repeat, and moved together. */
 async function diagrams(result, one, other, draw) {
   const both = await Promise.all([one, other].map((side) => draw(side.words, side.config).catch(() => null)));
   const shown = both.filter((each) => each?.operations && each.operations.rows.length > 1);
   if (!shown.length) return;
-  const card = el("section", { class: "card" }, el("header", {}, el("h2", {}, "Timing diagrams, on one axis")));
+  const card = el("section", { class: "card" }, el("header", {}, el("h2", {}, "Timing diagrams, in one time scale")));
   result.append(card);
-  const longest = Math.max(...shown.map((each) => each.operations.makespan_s));
+  const steps = shown.map(stepOf),
+    drawn = [];
   both.forEach((each, at) => {
-    if (!each?.operations) return;
-    const place = el("div", { class: "pair-diagram" });
+    if (!shown.includes(each)) return;
+    const place = el("div", { class: "pair-diagram" }),
+      diagram = new Diagram(place, "", each === shown.at(-1));
     card.append(el("h3", {}, `${"AB"[at]}: ${[one, other][at].name}`), place);
-    new Diagram(place).show(each, longest);
+    drawn.push(diagram);
+    diagram.show(each, steps);
   });
+  together(drawn);
 }

@@ -1,6 +1,7 @@
-/** How a timing diagram is moved: keys, buttons, wheel, drag, and two fingers. */
+/** How a timing diagram is moved by keys, buttons and the wheel; pointers.js has drags and fingers. */
 
 import { el, fill } from "./dom.js";
+import { pointers } from "./pointers.js";
 import { firstAfter } from "./tracks.js";
 
 const BUTTONS = [
@@ -129,10 +130,6 @@ function show(diagram, start, end) {
 
 /** @param {import("./diagram.js").Diagram} diagram @param {SVGElement} picture @param {HTMLInputElement} goto */
 function listen(diagram, picture, goto) {
-  const spot = (event) => {
-    const { left, top } = picture.getBoundingClientRect();
-    return { x: event.clientX - left - diagram.at.left, y: event.clientY - top };
-  };
   picture.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const key = event.key.toLowerCase();
@@ -147,94 +144,11 @@ function listen(diagram, picture, goto) {
     (event) => {
       if (!event.ctrlKey) return;
       event.preventDefault();
-      diagram.view.zoom(event.deltaY < 0 ? 0.8 : 1.25, spot(event).x / diagram.at.width);
-      soon(diagram);
+      const x = event.clientX - picture.getBoundingClientRect().left - diagram.at.left;
+      diagram.view.zoom(event.deltaY < 0 ? 0.8 : 1.25, x / diagram.at.width);
+      diagram.soon();
     },
     { passive: false },
   );
-  drags(diagram, picture, spot);
+  pointers(diagram, picture);
 }
-
-let planned = 0;
-/** Paint once before the next frame. */
-const soon = (diagram) => {
-  planned ||= requestAnimationFrame(() => {
-    planned = 0;
-    diagram.paint();
-  });
-};
-
-function drags(diagram, picture, spot) {
-  const fingers = new Map();
-  let begun = null;
-  picture.addEventListener("pointerdown", (event) => {
-    const at = spot(event);
-    fingers.set(event.pointerId, at);
-    begun = {
-      ...at,
-      left: diagram.view.left,
-      wide: diagram.view.right - diagram.view.left,
-      strip: at.y <= diagram.at.strip,
-      shift: event.shiftKey,
-      apart: apart(fingers),
-    };
-    if (begun.strip) jump(diagram, at.x);
-    picture.setPointerCapture(event.pointerId);
-  });
-  picture.addEventListener("pointermove", (event) => {
-    const at = spot(event);
-    if (!fingers.has(event.pointerId)) return hover(diagram, at);
-    fingers.set(event.pointerId, at);
-    if (fingers.size === 2)
-      diagram.view.zoom(begun.apart / (begun.apart = apart(fingers)), middle(fingers) / diagram.at.width);
-    else if (begun.strip) jump(diagram, at.x);
-    else if (!begun.shift)
-      diagram.view.show(begun.left - ((at.x - begun.x) / diagram.at.width) * begun.wide, begun.wide);
-    return soon(diagram);
-  });
-  const ended = (event) => {
-    const at = spot(event);
-    if (begun?.shift && fingers.has(event.pointerId) && Math.abs(at.x - begun.x) > 3) {
-      const time = (x) =>
-        diagram.view.time(
-          diagram.view.left + Math.max(0, Math.min(1, x / diagram.at.width)) * (diagram.view.right - diagram.view.left),
-        );
-      diagram.measure(...[time(begun.x), time(at.x)].sort((a, b) => a - b));
-    } else if (begun && Math.abs(at.x - begun.x) <= 3) hover(diagram, at);
-    fingers.delete(event.pointerId);
-  };
-  picture.addEventListener("pointerup", ended);
-  picture.addEventListener("pointercancel", ended);
-}
-
-const apart = (fingers) => {
-  const [a, b] = [...fingers.values()];
-  return b ? Math.max(8, Math.abs(a.x - b.x)) : 0;
-};
-const middle = (fingers) => [...fingers.values()].reduce((sum, each) => sum + each.x, 0) / fingers.size;
-
-/** Centre the view on a place of the overview. */
-function jump(diagram, x) {
-  const { view, at } = diagram,
-    wide = view.right - view.left;
-  view.show((x / at.width) * view.length - wide / 2, wide);
-  soon(diagram);
-}
-
-/** The operation under the pointer. */
-function hover(diagram, { x, y }) {
-  const { at, view, tracks } = diagram,
-    row = Math.floor((y - at.top) / at.pitch);
-  if (row < 0 || row >= tracks.length || x < 0 || x > at.width) return;
-  const time = view.time(view.left + (x / at.width) * (view.right - view.left)),
-    track = tracks[row],
-    index = firstAfter(track, time);
-  if (index < track.start.length && track.start[index] <= time) diagram.take(row, index, false);
-  else {
-    const gap = track.gaps.find(([, start, end]) => start <= time && time < end);
-    if (gap) diagram.readout.textContent = waits(diagram, track, gap);
-  }
-}
-
-const waits = ({ time }, track, [cause, start, end]) =>
-  `rank ${track.ranks[0]} waits ${time(end - start)} (${cause}), ${time(start)} to ${time(end)}`;

@@ -149,6 +149,10 @@ async function extras(signal) {
   if (drawn?.operations) diagram.show(drawn);
 }
 
+/** The diagram of the bill, where one is drawn and it is of what is asked. */
+export const shownDiagram = () =>
+  byId("timeline-card").hidden || document.body.classList.contains("stale") ? null : diagram;
+
 /** The timing diagram of words. @param {any} of @param {object | null} config @param {AbortSignal} [signal] */
 export function draw(of, config, signal) {
   return ask("draw", { words: of, ...(config ? { config } : {}) }, signal);

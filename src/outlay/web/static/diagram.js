@@ -1,25 +1,41 @@
 /** The timing diagram: rows that differ, zoom, pan, hover and keys; the same figures are in a table beside it. */
 
-import { responsive, tableTools } from "./bars.js";
+import { allRanks, responsive, tableTools } from "./bars.js";
 import { announce, el, fill, svg, table } from "./dom.js";
 import { counted, duration, figure, percent, whole } from "./numbers.js";
 import { controls } from "./controls.js";
 import * as painter from "./painter.js";
-import { CAUSES, KINDS, TONES, WORDS, inFlight, nameOf, spoken, tracksOf } from "./tracks.js";
+import { CAUSES, KINDS, TONES, WORDS, inFlight, nameOf, opened, spoken, tracksOf } from "./tracks.js";
 import { View } from "./view.js";
 
 const none = () => {};
 let made = 0; // diagrams without a place of tools
 const MOST_KEYS = "w s zoom, a d pan, arrows walk, f fit, e fold, c critical path, g go to, Shift and drag measures";
+const BY_KEYS = `Point at an operation, or focus the picture: ${MOST_KEYS}.`;
+const BY_TOUCH = "Tap an operation; one finger moves along the time, two zoom.";
+
+/** What a view has to know of an answer of `draw`. @returns {import("./view.js").Step} */
+export const stepOf = ({ operations, record }) => ({
+  makespan: operations.makespan_s ?? record.makespan,
+  cut: record.folded,
+});
+
+/** Diagrams that share a scale move together. @param {Diagram[]} all */
+export function together(all) {
+  for (const one of all) one.others = all.filter((each) => each !== one);
+}
 
 /** One diagram: what it shows, and how it is drawn. */
 export class Diagram {
   /**
    * @param {HTMLElement} host
-   * @param {string} [tools] the place of its table's buttons; without, legend and buttons are left out
+   * @param {string} [tools] the place of its table's buttons
+   * @param {boolean} [keys] whether it has a legend and buttons under it
    */
-  constructor(host, tools = "") {
+  constructor(host, tools = "", keys = tools !== "") {
     this.tracks = [];
+    this.others = []; // diagrams that show what this one shows
+    this.every = false; // a row for each rank, also where they are alike
     this.cursor = null; // {row, at}
     this.path = false;
     this.sentence = el("p", { class: "small" });
@@ -27,25 +43,37 @@ export class Diagram {
     this.readout = el("p", { class: "readout", id: `readout-${tools || ++made}` });
     this.picture = el("div", { class: "picture timeline" });
     this.buttons = el("p", { class: "keys" });
-    fill(host, this.sentence, this.picture, this.readout, tools && [this.legend, this.buttons]);
+    fill(host, this.sentence, this.picture, this.readout, keys && [this.legend, this.buttons]);
     this.redraw = responsive(this.picture, (width) => this.tracks.length && this.lay(width));
     this.refresh = tools ? tableTools(tools, host, "each rank", () => this.table()) : none;
+    this.opener = tools ? allRanks(tools, (every) => this.open(every)) : none;
     this.keys = controls(this);
+    this.said = keys;
   }
 
-  /** Show an answer of `draw`; on an axis as long as `longest`, where it stands beside another.
-   * @param {{operations: any, record: any}} answer @param {number} [longest] */
-  show({ operations, record }, longest) {
+  /** Show an answer of `draw`, in one scale with others where it stands beside them.
+   * @param {{operations: any, record: any}} answer @param {import("./view.js").Step[]} [all] */
+  show({ operations, record }, all) {
+    const step = stepOf({ operations, record });
     this.record = record;
     this.ticks = record.unit && record.unit !== "s" ? record.unit : "";
-    this.makespan = operations.makespan_s ?? record.makespan;
-    this.tracks = tracksOf({ ...operations, makespan_s: this.makespan }, record);
-    this.view = new View(longest ?? this.makespan, longest ? null : record.folded);
-    this.copies = Math.max(1, Math.round((record.accelerators ?? operations.rows.length) / operations.rows.length));
+    this.makespan = step.makespan;
+    this.distinct = tracksOf({ ...operations, makespan_s: this.makespan }, record);
+    this.view = new View(step, all);
+    this.cards = record.accelerators ?? operations.rows.length;
+    this.copies = Math.max(1, Math.round(this.cards / operations.rows.length));
+    if (this.said) this.hint();
+    this.opener(this.distinct.length < this.cards ? this.cards : 0);
+    this.open(this.every);
+  }
+
+  /** A row for each rank, or one for those that are alike. @param {boolean} every */
+  open(every) {
+    this.every = every;
+    this.tracks = every ? opened(this.distinct, this.copies) : this.distinct;
     this.heaviest = this.tracks.reduce((best, track, index) => (track.peak > this.tracks[best].peak ? index : best), 0);
     this.held = inFlight(this.tracks[this.heaviest]);
     this.cursor = null;
-    if (this.refresh !== none) this.hint();
     this.say();
     this.redraw();
     this.refresh();
@@ -54,7 +82,7 @@ export class Diagram {
   time = (value) => (this.ticks ? `${Number(value.toPrecision(4))} ${this.ticks}` : duration(value));
 
   hint() {
-    this.readout.textContent = `Point at an operation, or focus the picture: ${MOST_KEYS}.`;
+    this.readout.textContent = matchMedia("(pointer: coarse)").matches ? BY_TOUCH : BY_KEYS;
   }
 
   /** The sentence and the legend. */
@@ -67,6 +95,7 @@ export class Diagram {
     );
     this.sentence.textContent =
       `${counted(rows, "row")} for ${counted(cards, "rank")}, ${whole(operations)} operations drawn; ` +
+      this.numbered() +
       `step ${this.time(this.makespan)}, idle ${percent(idle.share)} = ` +
       `${this.time(idle.total / cards)} a rank${causes.length ? `: ${causes.join(", ")}` : ""}.`;
     const kinds = KINDS.filter((kind, code) => this.tracks.some((track) => track.kind.includes(code)));
@@ -89,6 +118,13 @@ export class Diagram {
         ),
       ),
     );
+  }
+
+  /** How the ranks of opened rows are numbered, and whether there are more of them. */
+  numbered() {
+    if (!this.every || this.copies < 2) return "";
+    const first = `ranks 0 to ${this.copies - 1} are rank 0 of the pipeline, and so on; `;
+    return this.tracks.length < this.cards ? `the first ${whole(this.tracks.length)} ranks are drawn; ${first}` : first;
   }
 
   /** Everything, for a width. @param {number} width */
@@ -129,11 +165,30 @@ export class Diagram {
     fill(this.layers.overview, painter.overview(this.tracks, this.view, this.at));
   }
 
-  /** What depends on the view. The time it took stands at the picture. */
-  paint() {
+  /** Paint once before the next frame. */
+  soon() {
+    this.planned ||= requestAnimationFrame(() => {
+      this.planned = 0;
+      this.paint();
+    });
+  }
+
+  /** Show what another diagram of the same scale shows. @param {Diagram} leader */
+  follow(leader) {
+    const refolded = this.view.folded !== leader.view.folded;
+    this.view.follow(leader.view);
+    this.path = leader.path;
+    if (!this.svg) return;
+    if (refolded) this.overview();
+    this.paint(true);
+  }
+
+  /** What depends on the view, here and where others follow. The time it took stands at the picture.
+   * @param {boolean} [follows] */
+  paint(follows = false) {
     const began = performance.now(),
       { layers, view, at } = this;
-    const { made, bucketed } = painter.rows(this.tracks, view, at);
+    const { made, bucketed } = painter.rows(this.tracks, view, at, this.readout.id);
     fill(layers.rows, made);
     fill(layers.viewport, painter.viewport(view, at));
     fill(layers.axis, painter.axis(view, at, this.time, this.folded()));
@@ -142,6 +197,7 @@ export class Diagram {
     this.mark();
     this.svg.dataset.bucketed = String(bucketed);
     this.svg.dataset.drawnMs = String(performance.now() - began);
+    if (!follows) for (const other of this.others) other.follow(this);
   }
 
   folded() {
@@ -206,7 +262,9 @@ export class Diagram {
 
   table() {
     const heads = ["rank", "busy", "idle", "idle share", ...CAUSES, "in flight at the peak"];
-    const rows = (this.record.ranks ?? []).map((rank) => [
+    const all = this.record.ranks ?? [],
+      shown = this.every ? this.tracks.map((track) => ({ ...all[track.pipe], rank: track.ranks[0] })) : all;
+    const rows = shown.map((rank) => [
       `${rank.rank}`,
       this.time(rank.busy),
       this.time(rank.idle),

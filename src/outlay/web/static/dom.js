@@ -108,9 +108,9 @@ export async function copy(button, text) {
   }, 1500);
 }
 
-/** Hand a text over as a file. @param {string} name @param {string} text @param {string} [type] */
-export function save(name, text, type = "text/plain") {
-  const link = el("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+/** Hand something over as a file. @param {string} name @param {BlobPart} content @param {string} [type] */
+export function save(name, content, type = "text/plain") {
+  const link = el("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
   document.body.append(link);
   link.click();
   link.remove();

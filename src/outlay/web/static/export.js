@@ -1,8 +1,9 @@
-/** What leaves the page: files of frameworks, the answer as JSON, the diagram as SVG, the command to copy. */
+/** The dialogs of what leaves the page: the command to copy, the files of the answer, those of frameworks. */
 
 import { Faults, ask } from "./ask.js";
 import { faultOf } from "./answer.js";
 import { byId, copy, el, fill, save } from "./dom.js";
+import { savings } from "./saving.js";
 import { line } from "./words.js";
 
 const FRAMEWORKS = [
@@ -36,8 +37,11 @@ export function showCommand(text) {
   );
 }
 
-/** The dialog of exports. @param {{words: any, config?: any, bill: any, draw: () => Promise<any>}} of */
-export function showExports({ words, config, bill, draw }) {
+/** The dialog of exports.
+ * @param {{question: any, bill: any, draw: () => Promise<any>, diagram: any}} of */
+export function showExports(of) {
+  const { words, config } = of.question,
+    { bill } = of;
   const choice = el(
       "select",
       { id: "framework" },
@@ -55,28 +59,9 @@ export function showExports({ words, config, bill, draw }) {
     }
   };
   choice.addEventListener("change", show);
-  const json = el(
-    "button",
-    { type: "button", onclick: () => save("bill.json", `${JSON.stringify(bill, null, 2)}\n`, "application/json") },
-    "This bill as JSON",
-  );
-  const picture = el(
-    "button",
-    {
-      type: "button",
-      onclick: async () => {
-        try {
-          save("timing.svg", (await draw()).svg, "image/svg+xml");
-        } catch {
-          picture.textContent = "no diagram of this layout";
-        }
-      },
-    },
-    "Timing diagram as SVG",
-  );
   open(
     "Export",
-    el("p", { class: "row-of-buttons" }, json, picture),
+    bill && savings(of),
     el("p", { class: "field row" }, el("label", { for: "framework" }, "the files of a framework"), choice),
     place,
   );

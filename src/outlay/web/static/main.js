@@ -5,7 +5,7 @@ import { patterns } from "./bars.js";
 import { checkView } from "./check.js";
 import { compareView } from "./compare.js";
 import { kindOf, unpack } from "./config.js";
-import { beside, count, draw, first as firstAnswer } from "./counting.js";
+import { beside, count, draw, first as firstAnswer, shownDiagram } from "./counting.js";
 import { byId, copy } from "./dom.js";
 import { chosenTheme, drops } from "./drop.js";
 import { drawer } from "./explain.js";
@@ -151,7 +151,12 @@ function clicks() {
   byId("copy-link").addEventListener("click", (event) => copy(event.currentTarget, location.href));
   byId("copy-cli").addEventListener("click", () => showCommand(command()));
   byId("open-export").addEventListener("click", () =>
-    showExports({ ...question(), bill: state.bill, draw: () => draw(state.words, state.config) }),
+    showExports({
+      question: question(),
+      bill: state.bill,
+      draw: () => draw(state.words, state.config),
+      diagram: shownDiagram(),
+    }),
   );
   byId("f-other").addEventListener("change", (event) => {
     const text = event.target.value.trim();

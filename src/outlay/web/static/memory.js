@@ -1,103 +1,75 @@
 /** Memory of every distinct rank against the wall: exact parts solid, modelled parts hatched. */
 
-import { responsive, tableTools, ticks, wide } from "./bars.js";
+import { allRanks, responsive, tableTools, ticks, wide } from "./bars.js";
 import { el, fill, svg, table, why } from "./dom.js";
 import { family, label, memoryQuantity } from "./labels.js";
-import { GB, GIB, addingUp, both, figure, gib } from "./numbers.js";
+import { GB, GIB, addingUp, both, figure, gib, whole } from "./numbers.js";
 import { peakBand } from "./answer.js";
+import { alike, everyRank, holds, nameOf, ranksOf, rowsOf } from "./ranks.js";
 
 const MOST_ROWS = 12; // stages drawn at once; more on request
-
-/** What a stage holds, in words. @param {any} rank */
-const holds = (rank) => {
-  const parts = [`${rank.layers} layer${rank.layers === 1 ? "" : "s"}`];
-  if (rank.embedding) parts.push("embedding");
-  if (rank.head) parts.push(rank.embedding ? "head" : "head and loss");
-  return parts.join(" + ");
-};
-
-/**
- * Rows that differ, the heaviest first; equal stages are one row.
- * @param {any} memory
- * @param {any[] | null} detailed
- */
-function rowsOf(memory, detailed) {
-  const found = new Map();
-  for (const rank of memory.ranks) {
-    const key = [rank.peak_bytes, rank.layers, rank.embedding, rank.head].join();
-    const row = found.get(key);
-    if (row) row.stages.push(rank.stage);
-    else found.set(key, { ...rank, stages: [rank.stage], parts: partsOf(memory, rank, detailed) });
-  }
-  const worst = memory.worst_rank.stage;
-  return [...found.values()].sort((a, b) => Number(b.stages.includes(worst)) - Number(a.stages.includes(worst)));
-}
-
-function partsOf(memory, rank, detailed) {
-  if (rank.stage === memory.worst_rank.stage) return memory.items;
-  const more = detailed?.find((each) => each.stage === rank.stage);
-  if (more) return more.items;
-  const rest = rank.peak_bytes - rank.allocated_bytes;
-  return [
-    { name: "tensors", bytes: rank.allocated_bytes, kind: "exact" },
-    { name: "buffers", bytes: rest, kind: "modelled" },
-  ];
-}
-
-const stagesText = ({ stages }) =>
-  stages.length === 1
-    ? `stage ${stages[0]}`
-    : `stages ${stages.length < 4 ? stages.join(", ") : `${stages[0]} .. ${stages.at(-1)}`}`;
-
-/** How many ranks a row stands for. @param {any} row */
-function alike(row) {
-  const ranks = row.ranks * row.stages.length;
-  return `${ranks} rank${ranks === 1 ? "" : "s alike"}`;
-}
 
 /** The picture, its legend and its table. Answers with a function that shows another bill.
  * @param {HTMLElement} host */
 export function memoryView(host) {
   let bill = null,
     detailed = null,
-    all = false;
+    all = false,
+    every = false;
   const picture = el("div", { class: "picture" }),
     legend = el("div"),
-    stock = el("p", { class: "stock" });
-  fill(host, stock, picture, legend);
-  const redraw = responsive(
-    picture,
-    (width) =>
-      bill &&
-      draw(picture, bill.memory, rowsOf(bill.memory, detailed), width, all, () => {
-        all = true;
-        redraw();
-      }),
-  );
-  const refresh = tableTools("memory", host, "memory of every stage", () => stageTable(bill.memory));
+    stock = el("p", { class: "stock" }),
+    more = el("p", { class: "hint" });
+  fill(host, stock, picture, more, legend);
+  const redraw = responsive(picture, (width) => {
+    if (!bill) return;
+    const rows = every ? everyRank(bill.memory, detailed) : rowsOf(bill.memory, detailed),
+      shown = all || every ? rows : rows.slice(0, MOST_ROWS),
+      ranks = ranksOf(bill.memory);
+    fill(picture, draw(bill.memory, shown, width, every));
+    fill(
+      more,
+      every && rows.length < ranks && `The first ${whole(rows.length)} of ${whole(ranks)} ranks are drawn.`,
+      shown.length < rows.length &&
+        el("button", { type: "button", onclick: () => [(all = true), redraw()] }, `Show all ${rows.length} rows`),
+    );
+    more.hidden = !more.hasChildNodes();
+  });
+  const refresh = tableTools("memory", host, "memory of every stage", () => stageTable(bill.memory, every));
+  const opener = allRanks("memory", (opened) => {
+    every = opened;
+    redraw();
+    refresh();
+  });
   return (next, parts = null) => {
     [bill, detailed] = [next, parts];
     stock.textContent =
       `Undivided state ${both(bill.memory.unsharded_state_bytes)}; the ${bill.cluster.ranks} accelerators have ` +
       `${both(bill.memory.capacity_bytes * bill.cluster.ranks)}.`;
     fill(legend, partsTable(bill));
+    opener(rowsOf(bill.memory, null).length < ranksOf(bill.memory) ? ranksOf(bill.memory) : 0);
     redraw();
     refresh();
   };
 }
 
-function draw(picture, memory, rows, width, all, showAll) {
-  const narrow = width < 560,
-    left = narrow ? 0 : Math.max(190, ...rows.map((row) => wide(`${stagesText(row)}: ${alike(row)}`) + 22)),
-    right = narrow ? 66 : 92,
-    shown = all ? rows : rows.slice(0, MOST_ROWS);
-  const [, high] = peakBand(memory),
-    most = Math.max(high, memory.capacity_bytes, ...rows.map((row) => row.peak_bytes)) * 1.02;
-  const plot = width - left - right,
-    x = (bytes) => left + (bytes / most) * plot,
+/** Where everything stands: a row with room for what it holds, or of one line where every rank has its own.
+ * @param {any[]} rows @param {number} width @param {boolean} every */
+function frame(rows, width, every) {
+  const narrow = width < 560;
+  if (every) return { narrow, left: narrow ? 112 : 190, right: narrow ? 66 : 92, pitch: 15, over: 2, tall: 11 };
+  const left = narrow ? 0 : Math.max(190, ...rows.map((row) => wide(nameOf(row) + alike(row)) + 22));
+  return { narrow, left, right: narrow ? 66 : 92, pitch: narrow ? 44 : 36, over: narrow ? 18 : 6, tall: 20 };
+}
+
+function draw(memory, rows, width, every) {
+  const at = { width, high: peakBand(memory)[1], ...frame(rows, width, every) };
+  const most = Math.max(at.high, memory.capacity_bytes, ...rows.map((row) => row.peak_bytes)) * 1.02;
+  const plot = width - at.left - at.right,
+    x = (bytes) => at.left + (bytes / most) * plot,
     top = 24,
-    tall = narrow ? 44 : 36;
-  const bottom = top + shown.length * tall,
+    { narrow } = at;
+  const bottom = top + rows.length * at.pitch,
     parts = [];
   parts.push(
     svg("rect", {
@@ -108,11 +80,12 @@ function draw(picture, memory, rows, width, all, showAll) {
       fill: "url(#reserved)",
     }),
   );
-  shown.forEach((row, at) =>
-    parts.push(
-      ...bar(row, memory, { x, y: top + at * tall + (narrow ? 18 : 6), width, narrow, first: at === 0, high }),
-    ),
-  );
+  const marked = every ? Math.max(0, rows.findIndex((row) => row.rank === memory.worst_rank.rank)) : 0;
+  rows.forEach((row, index) => {
+    const y = top + index * at.pitch + at.over,
+      first = index === marked;
+    parts.push(...bar(row, memory, { ...at, x, y, first }), ...(every ? oneLine : texts)(row, { ...at, y, first }));
+  });
   for (const tick of ticks(most / GIB, narrow ? 4 : 8)) {
     parts.push(
       svg("path", { class: "tick", d: `M${x(tick * GIB)} ${bottom + 4}v4` }),
@@ -130,28 +103,22 @@ function draw(picture, memory, rows, width, all, showAll) {
     svg("path", { class: "wall", d: `M${wall} ${top - 6}V${bottom + 6}` }),
     svg("text", { x: fits ? wall : Math.min(width, wall + 60), y: 12, class: `${fits ? "mid" : "end"} strong` }, said),
   );
-  const made = svg(
+  return svg(
     "svg",
     {
       viewBox: `0 0 ${width} ${bottom + 26}`,
       width,
       height: bottom + 26,
       role: "img",
-      "aria-label": spoken(memory, rows),
+      "aria-label": spoken(memory, rowsOf(memory, null)),
     },
     parts,
   );
-  fill(
-    picture,
-    made,
-    shown.length < rows.length && el("button", { type: "button", onclick: showAll }, `Show all ${rows.length} rows`),
-  );
 }
 
-/** One row: its label, its parts, a whisker for the band, its peak at the right. */
-function bar(row, memory, { x, y, width, narrow, first, high }) {
-  const parts = [],
-    tall = 20;
+/** One row: its parts, and a whisker for the band. */
+function bar(row, memory, { x, y, tall, first, high }) {
+  const parts = [];
   let at = 0;
   for (const part of row.parts) {
     if (part.bytes <= 0) continue;
@@ -176,29 +143,37 @@ function bar(row, memory, { x, y, width, narrow, first, high }) {
       mid = y + tall / 2;
     parts.push(svg("path", { class: "whisker", d: `M${low} ${mid}H${end}M${low} ${mid - 4}v8M${end} ${mid - 4}v8` }));
   }
-  const who = alike(row);
-  if (narrow)
-    parts.push(
-      svg("text", { x: 0, y: y - 5, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}, ${row.layers} layers`),
-    );
-  else {
-    parts.push(
-      svg("text", { x: 0, y: y + 9, class: first ? "strong" : "" }, `${stagesText(row)}: ${who}`),
-      svg("text", { x: 0, y: y + 23, class: "small faint" }, holds(row)),
-    );
-  }
-  parts.push(
-    svg("text", { x: width, y: y + 9, class: "end strong" }, gib(row.peak_bytes)),
-    svg("text", { x: width, y: y + 23, class: "end small faint" }, `${figure(row.peak_bytes / GB)} GB`),
-  );
   return parts;
 }
+
+/** What a row says: its name and what it holds, its peak at the right. */
+function texts(row, { y, width, narrow, first }) {
+  const name = nameOf(row) + alike(row),
+    strong = first ? "strong" : "";
+  const left = narrow
+    ? [svg("text", { x: 0, y: y - 5, class: strong }, `${name}, ${row.layers} layers`)]
+    : [
+        svg("text", { x: 0, y: y + 9, class: strong }, name),
+        svg("text", { x: 0, y: y + 23, class: "small faint" }, holds(row)),
+      ];
+  return [
+    ...left,
+    svg("text", { x: width, y: y + 9, class: "end strong" }, gib(row.peak_bytes)),
+    svg("text", { x: width, y: y + 23, class: "end small faint" }, `${figure(row.peak_bytes / GB)} GB`),
+  ];
+}
+
+/** The same in one line. */
+const oneLine = (row, { y, width, first }) => [
+  svg("text", { x: 0, y: y + 9, class: `small ${first ? "strong" : ""}` }, nameOf(row)),
+  svg("text", { x: width, y: y + 9, class: `end small ${first ? "strong" : ""}` }, gib(row.peak_bytes)),
+];
 
 const spoken = (memory, rows) =>
   `Memory against the wall of ${gib(memory.usable_bytes)}: ` +
   rows
     .slice(0, MOST_ROWS)
-    .map((row) => `${stagesText(row)} ${gib(row.peak_bytes)}`)
+    .map((row) => `${nameOf(row)} ${gib(row.peak_bytes)}`)
     .join(", ");
 
 /** The parts of the heaviest rank, which are the legend of the picture. @param {any} bill */
@@ -245,15 +220,14 @@ function partsTable({ memory }) {
   );
 }
 
-function stageTable(memory) {
-  const heads = ["stage", "ranks", "layers", "peak GiB", "peak GB", "allocated GiB"];
-  const rows = memory.ranks.map((rank) => [
-    `${rank.stage}`,
-    `${rank.ranks}`,
-    holds(rank),
-    figure(rank.peak_bytes / GIB, 4),
-    figure(rank.peak_bytes / GB, 4),
-    figure(rank.allocated_bytes / GIB, 4),
+function stageTable(memory, every) {
+  const heads = [...(every ? ["rank", "stage"] : ["stage", "ranks"]), "layers", "peak GiB", "peak GB", "allocated GiB"];
+  const rows = (every ? everyRank(memory, null) : memory.ranks).map((row) => [
+    ...(every ? [`${row.rank}`, `${row.stage}`] : [`${row.stage}`, `${row.ranks}`]),
+    holds(row),
+    figure(row.peak_bytes / GIB, 4),
+    figure(row.peak_bytes / GB, 4),
+    figure(row.allocated_bytes / GIB, 4),
   ]);
   return { heads, rows, element: table({ heads, rows }) };
 }

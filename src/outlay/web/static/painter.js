@@ -1,7 +1,7 @@
 /** Painting a timing diagram: the overview, the rows, the axis, what is in flight, the critical path. */
 
 import { svg } from "./dom.js";
-import { nameOf } from "./tracks.js";
+import { nameOf, rowOfPipe } from "./tracks.js";
 import { Shapes, box, row } from "./shapes.js";
 
 const MOST_NUMBERS = 1500;
@@ -50,12 +50,35 @@ function nodes(shapes) {
   return made;
 }
 
-/** All rows in view. @param {any[]} tracks @param {any} view of the time @param {Frame} at */
-export function rows(tracks, view, at) {
-  const shapes = new Shapes(),
-    window = view.window(at.width);
+/** All rows in view. @param {any[]} tracks @param {any} view of the time @param {Frame} at
+ * @param {string} name of the diagram, for what its rows share */
+export function rows(tracks, view, at, name) {
+  const window = view.window(at.width);
+  if (tracks[0]?.alike) return sharing(tracks, window, at, name);
+  const shapes = new Shapes();
   tracks.forEach((track, index) => row(shapes, track, window, at.top + index * at.pitch, at.row, MOST_NUMBERS));
   return { made: nodes(shapes), bucketed: shapes.bucketed };
+}
+
+/** Rows of which many are alike: each is drawn once, and used again. */
+function sharing(tracks, window, at, name) {
+  const first = new Map(),
+    made = [];
+  let bucketed = false;
+  tracks.forEach((track, index) => {
+    const drawn = first.get(track.alike);
+    if (drawn) {
+      made.push(svg("use", { href: `#${drawn.id}`, y: (index - drawn.index) * at.pitch }));
+      return;
+    }
+    const shapes = new Shapes(),
+      id = `${name}-row-${index}`;
+    row(shapes, track, window, at.top + index * at.pitch, at.row, MOST_NUMBERS);
+    bucketed ||= shapes.bucketed;
+    first.set(track.alike, { id, index });
+    made.push(svg("g", { id }, nodes(shapes)));
+  });
+  return { made, bucketed };
 }
 
 /** The whole step, small: where the view lies in it. @param {any[]} tracks @param {any} view @param {Frame} at */
@@ -200,7 +223,7 @@ function firstFrom(values, time) {
 /** The critical path: one thin line that jumps ranks, a dot where it changes. @param {any[]} path @param {any[]} tracks
  * @param {any} view @param {Frame} at */
 export function critical(path, tracks, view, at) {
-  const rowOf = new Map(tracks.flatMap((track, index) => track.ranks.map((rank) => [rank, index])));
+  const rowOf = rowOfPipe(tracks);
   const window = view.window(at.width);
   let line = "",
     dots = "",
@@ -214,6 +237,7 @@ export function critical(path, tracks, view, at) {
       before = -1;
       continue;
     }
+    if (!rowOf.has(each.rank)) continue;
     const index = rowOf.get(each.rank),
       y = at.top + index * at.pitch + at.row / 2;
     const left = Math.max(0, window.x(each.start)),

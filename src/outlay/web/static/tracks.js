@@ -13,8 +13,10 @@ export const WORDS = {
 export const CAUSES = ["fill", "drain", "dependency", "communication"];
 
 /**
- * One row.
- * @typedef {{ranks: number[], kind: Uint8Array, stage: Int32Array, batch: Int32Array, other: Int32Array,
+ * One row. Where all ranks are opened, it is one accelerator: `pipe` is its rank of the pipeline, `alike` the row that
+ * it was opened from.
+ * @typedef {{ranks: number[], pipe?: number, alike?: Track, kind: Uint8Array, stage: Int32Array, batch: Int32Array,
+ *   other: Int32Array,
  *   chunk: Uint8Array,
  *   start: Float64Array, end: Float64Array, gaps: [string, number, number][], busy: number, idle: number,
  *   causes: Record<string, number>, peak: number}} Track
@@ -29,6 +31,28 @@ export function tracksOf(operations, record) {
     const twin = found.find((each) => same(each, track));
     if (twin) twin.ranks.push(rank);
     else found.push(withFigures(track, record?.ranks?.[rank]));
+  });
+  return found;
+}
+
+const MOST_OPENED = 1024;
+
+/** A row for every rank, numbered so that those of a stage follow one another, as they do in a bill.
+ * @param {Track[]} distinct @param {number} copies accelerators of each rank of the pipeline @returns {Track[]} */
+export function opened(distinct, copies) {
+  const found = distinct.flatMap((alike) => alike.ranks.map((pipe) => ({ ...alike, alike, pipe })));
+  return found
+    .sort((one, other) => one.pipe - other.pipe)
+    .flatMap((row) => Array.from({ length: copies }, (_, at) => ({ ...row, ranks: [row.pipe * copies + at] })))
+    .slice(0, MOST_OPENED);
+}
+
+/** The row that shows each rank of the pipeline, the first of them.
+ * @param {Track[]} tracks @returns {Map<number, number>} */
+export function rowOfPipe(tracks) {
+  const found = new Map();
+  tracks.forEach(({ pipe, ranks }, index) => {
+    for (const rank of pipe === undefined ? ranks : [pipe]) if (!found.has(rank)) found.set(rank, index);
   });
   return found;
 }

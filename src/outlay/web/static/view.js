@@ -6,24 +6,33 @@
 const TEAR = 0.09; // share of the drawn time that a tear takes
 const DEEPEST = 2e-6; // the narrowest view, of the whole
 
+/**
+ * One step of a picture, or of several that share a scale: how long it is, and which part of it repeats.
+ * @typedef {{makespan: number, cut: {start: number, end: number, micro_batches: number} | null}} Step
+ */
+
+const leftOut = ({ cut }) => (cut ? cut.end - cut.start : 0);
+
 export class View {
-  /** @param {number} makespan @param {{start: number, end: number, micro_batches: number} | null} cut */
-  constructor(makespan, cut) {
-    this.makespan = makespan;
-    this.cut = cut;
-    this.folded = Boolean(cut);
+  /** @param {Step} step @param {Step[]} [all] the steps that share its scale: that of the longest */
+  constructor(step, all = [step]) {
+    this.cut = step.cut;
+    this.longest = Math.max(...all.map((each) => each.makespan)); // unfolded
+    this.shortened = Math.max(...all.map((each) => each.makespan - leftOut(each))); // folded, without the tear
+    this.foldable = all.some((each) => each.cut);
+    this.folded = this.foldable;
     this.fit();
   }
 
   get gone() {
-    return this.folded && this.cut ? this.cut.end - this.cut.start : 0;
+    return this.folded ? leftOut(this) : 0;
   }
   get tear() {
-    return this.gone ? TEAR * (this.makespan - this.gone) : 0;
+    return this.gone ? TEAR * this.shortened : 0;
   }
   /** The length of the whole picture, in drawn time. */
   get length() {
-    return this.makespan - this.gone + this.tear;
+    return this.folded ? (1 + TEAR) * this.shortened : this.longest;
   }
 
   fit() {
@@ -61,9 +70,14 @@ export class View {
 
   /** Zoom about a place, 0 to 1 of the width. @param {number} factor @param {number} [about] */
   zoom(factor, about = 0.5) {
-    const wide = Math.max(DEEPEST * this.length, Math.min(this.length, (this.right - this.left) * factor));
-    const at = this.left + about * (this.right - this.left);
-    this.show(at - about * wide, wide);
+    this.hold(this.left + about * (this.right - this.left), about, (this.right - this.left) * factor);
+  }
+
+  /** Show so much that a drawn time stands at a place, 0 to 1 of the width.
+   * @param {number} at @param {number} place @param {number} wanted */
+  hold(at, place, wanted) {
+    const wide = Math.max(DEEPEST * this.length, Math.min(this.length, wanted));
+    this.show(at - place * wide, wide);
   }
 
   /** Pan by a share of the width. @param {number} share */
@@ -87,12 +101,13 @@ export class View {
 
   /** Fold, or unfold, what repeats. */
   toggle() {
-    if (!this.cut) return;
+    if (!this.foldable) return;
     this.folded = !this.folded;
     this.fit();
   }
 
-  get whole() {
-    return this.right - this.left > 0.999 * this.length;
+  /** Show what another view of the same scale shows. @param {View} other */
+  follow({ folded, left, right }) {
+    [this.folded, this.left, this.right] = [folded, left, right];
   }
 }
