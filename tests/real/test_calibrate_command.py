@@ -116,18 +116,18 @@ def test_a_run_ends_in_files_that_a_bill_takes_and_single_kinds_in_a_profile_of_
 ) -> None:
     model, output, part = (tmp_path / name for name in ("config.json", "own.toml", "part.toml"))
     model.write_text(json.dumps(LLAMA))
-    code = calibrate(asked(output, model=str(model), sequence_length="128", as_json=True, precision="fp32"))
+    code = calibrate(asked(output, model=str(model), sequence_length="2048", as_json=True, precision="fp32"))
     record = json.loads(capsys.readouterr().out)
     profile, machine = read_profile(str(output)), f"2x{tmp_path / 'own-machine.toml'}"
     held, driver = profiled(profile, outlay.load_cluster(machine), engine("fsdp2-uncompiled"))
-    job = outlay.Job(sequence_length=128, global_batch=2, precision="fp32")
+    job = outlay.Job(sequence_length=2048, global_batch=2, precision="fp32")
     bill = outlay.count(outlay.load_model(str(model)), job, held, outlay.Layout(), driver)
     rows = {(one["what"], tuple(one["sizes"]), one["precision"]) for one in record["measured"]}
 
     assert code == 0 and sorted(each.name for each in profile.hardware) == sorted(FOUND)
     assert [each.name for each in profile.kernels] == ["elementwise"] and profile.engine == "fsdp2-uncompiled"
     assert {one["kind"] for one in record["measured"]} == set(KINDS)
-    assert ("forward", (128, 64, 256), "fp32") in rows  # tokens, hidden, the vocabulary
+    assert ("forward", (2048, 64, 256), "fp32") in rows  # tokens, hidden, the vocabulary
     assert bill.cluster.ranks == 2 and 0 < bill.step.seconds < 60
     assert sorted(file.name for file in tmp_path.iterdir()) == ["config.json", "own-machine.toml", "own.toml"]
 
