@@ -54,3 +54,14 @@ def test_a_plain_model_loads_no_family_and_no_part_that_it_does_not_have() -> No
     assert "outlay.model.families.dense" in loaded
     assert not loaded & {f"outlay.model.families.{name}" for name in ("recurrent", "latent", "zamba", "hybrids")}
     assert not loaded & {f"outlay.model.parts.{name}" for name in ("delta", "zaya", "streams", "doge")}
+
+
+def test_the_commands_load_no_search_before_one_is_asked_for() -> None:
+    """Every command reads the flags of all, so what stands behind them is loaded late."""
+    program = "import sys, outlay.cli.main; print(*(name for name in sys.modules if name.startswith('outlay.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded = {".".join(name.split(".")[:2]) for name in done.stdout.split()}
+    assert "outlay.cli" in loaded
+    assert loaded.isdisjoint(
+        {"outlay.search", "outlay.simulated", "outlay.formats", "outlay.validate", "outlay.verify"}
+    )

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 
 from ..errors import Fault, InputError, nearest, quoted
-from ..schedule.orders import names
-from ..search.orders.plan import SOUGHT
 from .flags import Flag, Given
 from .values import Faults, seconds
 
@@ -41,6 +39,9 @@ def read_orders(given: Given, faults: Faults) -> Wanted | None:
 
 def _names(text: str) -> tuple[str, ...]:
     """Each name once. Raises InputError (PLN011) for those that are none."""
+    from ..schedule.orders import names  # late: these flags are read by every command
+    from ..search.orders.plan import SOUGHT
+
     known = (*names(), SOUGHT)
     words = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
     if words == (ALL,):
