@@ -28,7 +28,7 @@ def steps(case: Case) -> list[tuple[float, float]]:
     import torch
     import torch.distributed as dist
 
-    from outlay.verify.training import step_of
+    from outlay.verify.steps.training import step_of
 
     step = step_of(case, torch.device("cpu"))
     for _ in range(WARM):

@@ -74,7 +74,7 @@ QUESTIONS = (
     _titan("long", "llama-3.1-8b", 64, {"cp": 8, "recompute_modules": ("all_but_other_matrices",)}),
     _titan("experts of torchtitan", "deepseek-v2-lite", 32, {"ep": 8, "micro_batch": 2, "loss_chunks": 8}),
     _titan("big experts", "deepseek-v3", 256, {"ep": 32, "pp": 4, "split": EVEN, "zero": 2}),
-    _titan("rows in fp8", "llama-3.1-8b", 16, {"tp": 2}, precision="fp8"),
+    _titan("rows in fp8", "llama-3.1-8b", 16, {"tp": 2}, precision="fp8_rowwise"),
     _titan("narrow state", "qwen3-32b", 32, {}, moment_dtype="bf16"),
     _titan("all away", "llama-3.1-8b", 8, {"offload_optimizer": 1.0, "offload_parameters": 1.0}),
     _trainer("plain copies", "llama-3.1-8b", 8, {"zero": 0}),

@@ -7,7 +7,8 @@ import pytest
 
 from outlay import Bill, Job, Layout, count, load_cluster, load_model
 from outlay.cli.main import main
-from outlay.search.advice import advise, changed, changes
+from outlay.search.advice import advise, changes
+from whole_bills import changed
 
 QUESTIONS = [
     ("llama-3-8b", "8xa100-sxm-80", "--seq 8192 --batch 64"),

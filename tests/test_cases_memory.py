@@ -1,6 +1,7 @@
 """Expected X GB, got Y GB: questions of public threads about memory, and what outlay says is in the difference."""
 
 from math import isclose
+from typing import Any
 
 import pytest
 
@@ -370,16 +371,17 @@ def test_each_stage_holds_as_many_micro_batches_as_there_are_stages_from_it_on(p
 
 
 def test_16_b_with_experts_fits_8_cards_with_half_of_the_batch_and_not_with_the_whole() -> None:
-    """pytorch/torchtitan issue 1789: 29.3 GiB of state; 73.32 GiB with half of the batch, some operations again."""
+    """pytorch/torchtitan issue 1789: 29.3 GiB of state; SelectiveAC, the loss alone compiled. With half of the batch
+    73.32 GiB are reserved; 1.394 s a step at 11,758 tokens/s are 16,390 tokens, so that half is 4 sequences."""
     model = load_model("deepseek-v2-lite")
-    whole, half, full = (
-        bill(model, "8xh100-sxm", 4096, 8 * size, "fsdp2-uncompiled", ep=8, micro_batch=size, recompute=kind).memory
-        for size, kind in ((4, "none"), (2, "none"), (2, "full"))
+    again: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("all_but_other_matrices",)}
+    whole, half = (
+        bill(model, "8xh100-sxm", 4096, 8 * size, "fsdp2-uncompiled", ep=8, micro_batch=size, **again).memory
+        for size in (8, 4)
     )
     assert whole.unsharded_state_bytes / 8 / GIB == pytest.approx(29.3, abs=0.05)
     assert whole.verdict == "does_not_fit"
-    assert full.verdict == "fits"
-    assert full.reserved_bytes < 73.32 * GIB < half.peak_band_bytes[1]
+    assert half.reserved_bytes / GIB == pytest.approx(73.32, rel=0.04)
 
 
 def reserved(found: Bill, tokens: float, cut: int = 1) -> float:

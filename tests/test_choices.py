@@ -7,7 +7,6 @@ from math import isclose
 import pytest
 
 from outlay import Job, Layout, count, load_model
-from outlay.cli import validating
 from outlay.cli.main import main
 from outlay.search.narrow import narrow
 from outlay.search.plan import asked
@@ -143,6 +142,16 @@ def test_a_published_layout_that_fits_is_the_best_where_a_search_finds_nothing_e
     assert tight.published.memory.verdict == "tight"
     assert (tight.best, tight.ratio) == (None, None)
     assert "none fits for sure" in "".join(choices_page(Choices((tight,), 1)))
+
+
+def test_a_layout_that_cannot_take_a_published_switch_is_counted_without_it() -> None:
+    """Exchange between experts is hidden in the published layout; one without expert parallelism has none to hide."""
+    (made,) = compare_choices(("Qwen3",)).rows
+
+    assert made.published.layout.overlap_ep
+    assert made.best is not None
+    assert (made.best.layout.ep, made.best.layout.overlap_ep, made.best.violations) == (1, False, ())
+    assert made.best.step.seconds < made.published.step.seconds
 
 
 def test_a_layout_outside_of_a_space_is_said_to_be_outside() -> None:
@@ -282,5 +291,5 @@ def test_a_stopped_comparison_exits_130(monkeypatch: pytest.MonkeyPatch, capsys:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "compared", stop)
-    assert main(["validate", "--choices"]) == validating.INTERRUPTED
+    assert main(["validate", "--choices"]) == 130
     assert "0 published layouts counted of" in capsys.readouterr().out

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from outlay.cli.commands import COMMANDS
 from outlay.cli.desk.answers import answer
+from outlay.cli.desk.blame import errors_of
 from outlay.cli.desk.described import described
-from outlay.cli.desk.words import FILES, errors_of, given_of
+from outlay.cli.desk.words import FILES, given_of
 from outlay.cli.flags import FACE
 from outlay.errors import Fault, InputError
 

@@ -11,7 +11,7 @@ from outlay.model.families import FAMILIES, RENAMED, WRAPPERS
 from outlay.model.huggingface import read_config
 from outlay.model.model import Model
 from outlay.undivided import parameters
-from outlay.verify.parameters import unread
+from outlay.verify.comparisons.parameters import unread
 
 
 def table(name: str) -> list[dict[str, str]]:

@@ -72,7 +72,7 @@ JOBS = st.fixed_dictionaries(
     {
         "sequence_length": st.sampled_from([1024, 2048]),
         "tokens": st.sampled_from([0.0, 0.0, 2048e6]),
-        "precision": st.sampled_from(["bf16", "bf16", "fp16", "fp32", "fp8", "fp8_tensorwise"]),
+        "precision": st.sampled_from(["bf16", "bf16", "fp16", "fp32", "fp8", "fp8_rowwise", "fp8_tensorwise"]),
         "optimizer": st.sampled_from(["adam", "adam", "adam8bit", "adafactor", "lion", "galore", "sgd", "momentum"]),
     },
     optional={

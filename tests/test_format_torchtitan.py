@@ -183,7 +183,7 @@ def test_a_function_is_read_and_not_run() -> None:
     at, job = found.layout, found.job
     assert found.form == "a function of the registry" and found.engine == "fsdp2-torchtitan"
     assert (at.tp, at.dp_replicate, at.dp_shard, at.recompute, at.loss_chunks) == (8, 2, None, "full", 4)
-    assert (job.precision, job.sequence_length, at.micro_batch, at.overlap_tp) == ("fp8", 8192, 2, True)
+    assert (job.precision, job.sequence_length, at.micro_batch, at.overlap_tp) == ("fp8_rowwise", 8192, 2, True)
     assert found.model is not None and found.model.name == "llama-3.1-70b"
     assert [one.field for one in found.missing] == ["global_batch"]
 

@@ -161,3 +161,13 @@ def test_a_text_that_means_nothing_is_refused(text: str) -> None:
 
 def test_find_passes_the_family_and_the_part_on() -> None:
     assert catalogue.find("qwen3-vl-8b", part="text_config", family="qwen2").family == "qwen2"
+
+
+def test_a_model_is_read_once_and_no_answer_can_change_it() -> None:
+    """Its facts are a copy for each who asks; the model itself is frozen through and through, so all share it."""
+    first = catalogue.find("llama-3.1-8b")
+    catalogue.entry("llama-3.1-8b").config["hidden_size"] = 1
+    assert catalogue.find("Llama-3.1-8B") is first
+    assert first.hidden == 4096
+    assert catalogue.find("llama-3.1-8b", family="mistral") is not first
+    assert all(isinstance(hash(catalogue.load(name)), int) for name in catalogue.names())

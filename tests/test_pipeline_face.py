@@ -29,8 +29,9 @@ from outlay.show.text import Style, percent
 from outlay.show.verified import verified_lines, verified_record
 from outlay.verify.comparison import Comparison
 from outlay.verify.launched import LAUNCHED, answers
-from outlay.verify.pipeline import HOP, Pacing, PipelineRun, Planned, not_started, seconds_of
-from outlay.verify.subject import Checked, Verified
+from outlay.verify.pipelines.run import HOP, PipelineRun, Planned, not_started, seconds_of
+from outlay.verify.subject import Checked, Pacing
+from outlay.verify.verified import Verified
 from test_diagram import SVG, read_trace
 from test_json import faults
 

@@ -458,7 +458,7 @@ def test_a_search_that_is_stopped_says_so_and_keeps_the_best(
 ) -> None:
     """As Ctrl-C does: after the first block that holds a layout that fits."""
 
-    def stop(counted: int, legal: int, best: float) -> None:
+    def stop(counted: int, legal: int, best: float, *_: object) -> None:
         if best < float("inf"):
             raise KeyboardInterrupt
 

@@ -263,7 +263,7 @@ def test_an_uneven_pipeline_says_its_split() -> None:
 
 
 def test_an_interrupted_search_keeps_the_best_so_far_and_is_not_proved() -> None:
-    def stop(counted: int, legal: int, best: float) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     found = plan(LLAMA_70B, Job(8192, 512), load_cluster("64xh100-sxm"), progress=stop)

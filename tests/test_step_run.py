@@ -14,12 +14,15 @@ from outlay.job import AUTO
 from outlay.show.schema import OUTPUT_SCHEMAS
 from outlay.show.text import Style
 from outlay.show.verified import agrees_all, verified_lines, verified_record
-from outlay.verify import profiled, step
-from outlay.verify.classes import counted_step
-from outlay.verify.profiled import CLASSES, Device, Kernel, Moments, Ran, class_of, moments_of, union
-from outlay.verify.sizing import AtHand, Sized, sized
-from outlay.verify.step import StepItem, Stepped, compared, no_memory, otherwise, short_of_memory, stepped
-from outlay.verify.subject import NotRun, Subject, Verified
+from outlay.verify.scaled import Scaled
+from outlay.verify.steps import profiled
+from outlay.verify.steps import run as step
+from outlay.verify.steps.classes import counted_step
+from outlay.verify.steps.profiled import CLASSES, Device, Kernel, Moments, Ran, class_of, moments_of, union
+from outlay.verify.steps.run import StepItem, Stepped, compared, no_memory, otherwise, short_of_memory, stepped
+from outlay.verify.steps.sizing import AtHand, Sized, sized
+from outlay.verify.subject import NotRun, Subject
+from outlay.verify.verified import Verified
 from test_json import faults
 from test_verify_face import without_torch
 
@@ -331,7 +334,7 @@ def test_a_device_that_is_none_or_has_no_step_is_named(
 def test_what_is_not_run_needs_no_torch() -> None:
     of = bill(cp=2)
     subject = Subject(of.model, of.job, of.cluster, of.layout, of.engine, None)
-    found = step.run_step(subject, 0, lambda kind: None, {})
+    found = step.run_step(Scaled(subject, 0, lambda kind: None))
 
     assert found == NotRun(("step",), "cp 2: steps with data, tensor and pipeline parallelism are run")
 

@@ -58,7 +58,8 @@ BLOCK = DEEPSEEK_V3.blocks[-1]
 KERNELS = kernel_set("transformer_engine")
 WORK, MOVES = split_moves(rows(DEEPSEEK_V3, BLOCK, KERNELS))
 HERE = dict(sizes(DEEPSEEK_V3, BLOCK, AT.case.job, AT.case.layout, AT.case.engine, KERNELS)) | {
-    "value": quantity(2, "B"), "byte": quantity(1, "B"), "multiply_add": quantity(2, "FLOP"),
+    **dict.fromkeys(("value", "gathered_value"), quantity(2, "B")),
+    "byte": quantity(1, "B"), "multiply_add": quantity(2, "FLOP"),
     **dict.fromkeys(("router_wait", "host_floor", "host_floor_back"), quantity(1e-3, "s")),
 }  # fmt: skip
 

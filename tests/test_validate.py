@@ -442,7 +442,7 @@ def test_an_accelerator_is_found_by_the_name_that_tables_give_it(text: str, name
 @pytest.mark.parametrize(
     ("text", "precision"),
     [
-        ("", ""), ("fp16 mixed", "fp16"), ("bf16 + float8 rowwise", "fp8"), ("MXFP8", "mxfp8"),
+        ("", ""), ("fp16 mixed", "fp16"), ("bf16 + float8 rowwise", "fp8_rowwise"), ("MXFP8", "mxfp8"),
         ("bf16 + float8 tensorwise", "fp8_tensorwise"), ("NVFP4", "nvfp4"), ("fp8 blockwise", "fp8_blockwise"),
         ("amp_bf16/fsdp_mp=DEFAULT", "bf16"),
         ("fp16, Adam state fp32", "fp16"), ("16-bit class (MFU uses 989 peak)", "bf16"),

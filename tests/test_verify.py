@@ -3,13 +3,15 @@
 from math import inf
 
 from outlay.verify.comparison import Comparison
-from outlay.verify.kinds import ITEMS, items_of
-from outlay.verify.memory import PLACES, place_of
+from outlay.verify.comparisons.kinds import ITEMS, items_of
+from outlay.verify.comparisons.memory import PLACES, place_of
 from test_import import foreign
 
 LIGHT = (
-    "classes", "comparison", "configs", "flops", "kinds", "layout", "limits", "memory", "parameters", "profiled",
-    "saved", "schedule", "segments", "sizing", "step", "traffic", "versions",
+    "comparison", "comparisons.flops", "comparisons.kinds", "comparisons.memory", "comparisons.parameters",
+    "comparisons.saved", "comparisons.schedule", "comparisons.segments", "comparisons.traffic", "launched", "layout",
+    "limits", "models.configs", "pipelines.run", "pipelines.stages", "scaled", "steps.classes", "steps.profiled",
+    "steps.run", "steps.sizing", "subject", "verified", "versions",
 )  # fmt: skip
 
 

@@ -19,10 +19,11 @@ from outlay.show.text import Style
 from outlay.show.verified import verified_lines, verified_record
 from outlay.verify import layout, limits, versions
 from outlay.verify.comparison import Comparison
-from outlay.verify.configs import with_layers
 from outlay.verify.launched import LAUNCHED
+from outlay.verify.models.configs import with_layers
 from outlay.verify.scaled import seen_by
-from outlay.verify.subject import KINDS, USUAL, Checked, NotRun, Verified
+from outlay.verify.subject import KINDS, USUAL, Checked, NotRun
+from outlay.verify.verified import Verified
 from test_import import foreign
 from test_json import faults
 

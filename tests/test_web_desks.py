@@ -104,19 +104,3 @@ def test_a_worker_without_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(FailedError) as raised:
         module._checked(Said("fault", b'{"what":"space"}'))
     assert raised.value.fault.code == "WEB004"
-
-
-def test_progress_is_said_with_a_share_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([0.0, 1.0, 1.1, 2.0])
-    monkeypatch.setattr(worker.time, "monotonic", lambda: next(times))
-    frames = io.BytesIO()
-    say = worker.Saying(frames)
-    for counted in (25, 26, 50):
-        say(counted, 100, 7.5)
-
-    said = [
-        json.loads(line) for line in frames.getvalue().decode().split("progress")[1:] for line in [line.split("\n")[1]]
-    ]
-    assert [each["share"] for each in said] == [0.25, 0.5]  # the second came too soon after the first
-    assert [each["seconds_left"] for each in said] == [3.0, 2.0]
-    assert said[0]["best"] == {"seconds": 7.5}

@@ -373,7 +373,10 @@ def test_a_search_tells_its_progress_and_then_its_answer(client: httpx.Client) -
     said = [block.partition("\n") for block in text.strip().split("\n\n")]
     kinds = [kind for kind, _, _ in said]
     assert kinds[-1] == "event: answer" and set(kinds[:-1]) <= {"event: progress"}
-    assert json.loads(said[-1][2].removeprefix("data: "))["schema"] == "outlay.plan.1"
+    told, answer = (json.loads(said[place][2].removeprefix("data: ")) for place in (-2, -1))
+    assert answer["schema"] == "outlay.plan.1"
+    assert told["best"]["layout"] == answer["best"][0]["layout"]
+    assert (told["best"]["verdict"], told["share"]) == ("fits", 1.0)
 
 
 def test_a_search_that_cannot_be_read_says_so_as_an_event(client: httpx.Client) -> None:

@@ -22,7 +22,8 @@ from outlay.show.palette import CAUSES
 from outlay.show.pipeline import charts_of
 from outlay.show.plot_svg import opening
 from outlay.step.traffic import coarse_gradient_bytes, transfer_seconds
-from outlay.verify.pipeline import Pacing, PipelineRun, Planned
+from outlay.verify.pipelines.run import PipelineRun, Planned
+from outlay.verify.subject import Pacing
 
 HERE = Path(__file__).parent
 RANKS, MICRO_BATCHES = 4, 8

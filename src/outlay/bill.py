@@ -1,7 +1,6 @@
 """count(): the bill of one layout, with what it assumed, what it breaks, and what binds."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from .cluster.accelerator import Cluster
@@ -13,8 +12,8 @@ from .errors import Fault, InputError
 from .formula import total
 from .holding import Memory, memory_of
 from .items import Bubble, Step, Timed, TrafficItem, bubble_of, step_items, traffic_of
-from .job import AUTO, Job, recipe_of
-from .layer import model_costs
+from .job import Job, recipe_of
+from .layer import costs_of
 from .layout.axes import Layout
 from .layout.case import Case
 from .layout.complete import complete, flag
@@ -109,17 +108,9 @@ class Loaded:
     every: tuple[StageCosts, ...]
 
 
-# What no cost of one layer depends on: layouts that differ in these alone share them.
-BEYOND_LAYERS: dict[str, Any] = dict.fromkeys(
-    ("dp_replicate", "dp_shard", "zero", "vpp", "split", "recompute_layers", "overlap_tp", "overlap_dp",
-     "offload_optimizer", "offload_parameters", "offload_activations"), AUTO
-)  # fmt: skip
-costs_of = lru_cache(maxsize=64)(model_costs)
-
-
 def load(case: Case) -> Loaded:
     """Walk the rows once, and join them to the stages."""
-    costs = costs_of(case.model, case.job, case.cluster, replace(case.layout, **BEYOND_LAYERS), case.engine)
+    costs = costs_of(case)
     ends = case.engine.counts_ends
     every = tuple(stage_costs(stage, costs) for stage in every_stage(case.model, case.layout, ends))
     few = tuple(every[int(stage.rank)] for stage in candidates(case.model, case.layout, ends))

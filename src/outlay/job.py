@@ -85,7 +85,7 @@ class Job:
     tokens: Annotated[float, AtLeast(0), Written("15T", unit="token")] = 0.0
     "tokens to train on; 0 = not said"
     precision: Literal[
-        "bf16", "fp16", "fp8", "fp8_delayed", "fp8_tensorwise", "fp8_blockwise", "mxfp8", "nvfp4", "fp32"
+        "bf16", "fp16", "fp8", "fp8_delayed", "fp8_tensorwise", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4", "fp32"
     ] = AUTO
     "type of the matrix multiplies; default: bf16, or fp16 where the accelerator has no bf16"
     optimizer: Literal["adam", "sgd", "momentum", "adam8bit", "adafactor", "lion", "muon", "adam_mini", "galore"] = (
@@ -218,6 +218,12 @@ def wire_of(job: Job, engine: Engine) -> tuple[str, str]:
     gathered = "fp32" if weights == "fp32" or engine.compute_bytes == SINGLE else weights
     told = AUTO if job.reduce_dtype == "usual" else job.reduce_dtype  # `usual`: as the engine and the layout have it
     return told or accumulated or usual, job.gather_dtype or gathered
+
+
+def gathered_value_of(job: Job, engine: Engine) -> float:
+    """Bytes of a value that is gathered along tp for a matrix of a layer."""
+    quantised = precision(job.precision).tp_value(engine.kernels) if job.precision else 0
+    return quantised or float(job.activation_bytes)
 
 
 def recipe_of(job: Job, engine: Engine, accelerator: Accelerator) -> Recipe:

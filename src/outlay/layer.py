@@ -5,7 +5,8 @@ the micro-batch and sp alone, so a search computes it once for each distinct com
 """
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from .cluster.accelerator import Cluster
 from .cluster.efficiency import Rates
@@ -13,9 +14,10 @@ from .engines.engine import Engine, KernelSet
 from .engines.rates import rates
 from .engines.recipe import Recipe
 from .engines.tables import kernels_of, precision
-from .job import Job, dequantised_of, recipe_of
+from .job import AUTO, Job, dequantised_of, recipe_of
 from .layer_passes import again_forward, context_backward, context_forward, layer_forward, layer_input_gradient
 from .layout.axes import Layout
+from .layout.case import Case
 from .layout.sizes import sizes
 from .model.blocks import embedding_rows, head_rows, rows
 from .model.gradients import most_standing
@@ -260,6 +262,23 @@ def model_costs(model: Model, job: Job, cluster: Cluster, layout: Layout, engine
     ]  # fmt: skip
     matrices = zip(map(with_gradients, found.values()), heres, strict=True) if engine.dummy_gradients else ()
     return ModelCosts(tuple(walked[:-2]), walked[-2], walked[-1], distinct_shapes(tuple(found), matrices))
+
+
+# What no cost of one layer depends on: layouts that differ in these alone share them.
+BEYOND_LAYERS: dict[str, Any] = dict.fromkeys(
+    ("dp_replicate", "dp_shard", "zero", "gather_unit", "accumulate_whole", "vpp", "split", "recompute",
+     "recompute_layers", "recompute_group", "overlap_tp", "overlap_ep", "overlap_dp", "offload_optimizer",
+     "offload_parameters", "offload_activations"), AUTO
+)  # fmt: skip
+_walked = lru_cache(maxsize=64)(model_costs)
+
+
+def costs_of(case: Case) -> ModelCosts:
+    """The costs of one layout's layers, walked once for all that share them. A pipeline matters to them only where it
+    parts the two ends of a model that share a table."""
+    apart = bool(case.model.tied and case.layout.apart)
+    at = replace(case.layout, **BEYOND_LAYERS, pp=2 if apart else 1, schedule="1f1b")
+    return _walked(case.model, case.job, case.cluster, at, case.engine)
 
 
 def unpadded(engine: Engine) -> Engine:

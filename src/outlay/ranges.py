@@ -3,7 +3,7 @@
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from math import isfinite
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from .errors import Fault, nearest, quoted
 
@@ -47,31 +47,58 @@ def parts_of(hint: Any) -> tuple[Any, list[Any]]:
 def out_of_range(record: Any, code: str) -> list[Fault]:
     """Every field of a record whose value lies outside its documented range, or is not finite. AUTO is skipped."""
     found = []
-    for name, hint in hints_of(record.__class__).items():
-        value = getattr(record, name, None)
-        if value is None or name.startswith("__"):
-            continue
-        found += _faults(name, hint, value, code)
+    for kind in _kinds_of(record.__class__):
+        value = getattr(record, kind.name, None)
+        if value is not None:
+            found += _faults(kind, value, code)
     return found
 
 
-def _faults(name: str, hint: Any, value: Any, code: str) -> list[Fault]:
+@dataclass(frozen=True)
+class _Kind:
+    """What is asked of the values of one field, read from its hint once."""
+
+    name: str
+    base: Any
+    limits: list[Any]
+    choices: list[str]
+    of: Literal["", "words", "records", "counts"]  # what a list of them holds
+    counts: tuple[float, float]  # the least and the most of a list of counts
+
+
+@cache
+def _kinds_of(record: type) -> tuple[_Kind, ...]:
+    return tuple(_kind(name, hint) for name, hint in hints_of(record).items() if not name.startswith("__"))
+
+
+def _kind(name: str, hint: Any) -> _Kind:
     base, limits = parts_of(hint)
     choices = [choice for choice in get_args(base) if isinstance(choice, str)]
-    if choices:
-        return [] if value in choices else [_unknown(name, choices, value, code)]
+    if get_origin(base) is tuple and get_args(base)[0] is str:
+        return _Kind(name, base, limits, choices, "words", (0, 0))
+    if any(is_dataclass(each) for each in get_args(base)):
+        return _Kind(name, base, limits, choices, "records", (0, 0))
+    if get_origin(base) is tuple:
+        return _Kind(name, base, limits, choices, "counts", limits_of(base))
+    return _Kind(name, base, limits, choices, "", (0, 0))
+
+
+def _faults(kind: _Kind, value: Any, code: str) -> list[Fault]:
+    name, base = kind.name, kind.base
+    if kind.choices:
+        return [] if value in kind.choices else [_unknown(name, kind.choices, value, code)]
     if base is bool:
         good = isinstance(value, bool)
         return [] if good else [Fault(code, f"{name} is not a switch", "true or false", _got(value), "true")]
-    if get_origin(base) is tuple and get_args(base)[0] is str:
+    if kind.of == "words":
         rule, example = f"up to {MOST_WORDS} words", "attention,feed_forward"
         return [] if _worded(value) else [Fault(code, f"{name} is not a list of words", rule, _got(value), example)]
-    if any(is_dataclass(each) for each in get_args(base)):
+    if kind.of == "records":
         records = value if isinstance(value, tuple | list) else (value,)
         return [_inner(name, fault) for one in records for fault in out_of_range(one, code)]
-    if get_origin(base) is tuple:
-        return [] if _listed(value, *limits_of(base)) else [_unlisted(name, base, value, code)]
-    return _outside(name, base, limits, value, code) if base in (int, float) else []
+    if kind.of == "counts":
+        return [] if _listed(value, *kind.counts) else [_unlisted(name, base, value, code)]
+    return _outside(name, base, kind.limits, value, code) if base in (int, float) else []
 
 
 def limits_of(kind: Any) -> tuple[float, float]:

@@ -1,12 +1,18 @@
-"""What the tests on torch share: eight ranks of which one is real, and no noise from the libraries."""
+"""What the tests on torch share: eight ranks of which one is real, no noise from the libraries, and a question."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+from command_runs import Ask, run
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from outlay.cli.flags import Given
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +35,16 @@ def bf16() -> Iterator[None]:
     torch.set_default_dtype(torch.bfloat16)
     yield
     torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def ask_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Verify a config as the command does."""
+
+    def asked(config: dict[str, Any], **flags: str) -> tuple[int, dict[str, Any]]:
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps(config))
+        code = run("verify", Given({"model": str(file), "as_json": True, **flags}))
+        return code, json.loads(capsys.readouterr().out)
+
+    return asked

@@ -12,7 +12,7 @@ from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.operations import Row
 from outlay.sums import split_moves, sum_kept, sum_parameters
-from outlay.verify.models import Attention, Block, SwiGLU
+from outlay.verify.models.llama import Attention, Block, SwiGLU
 from test_tapes import SHAPES, Kept, block_pass, llama_block
 
 HEADS, KV_HEADS, WIDTH, RANK = 8, 2, 384, 8

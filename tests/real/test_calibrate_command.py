@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run
+from small_models import llama
 
 import outlay
 from outlay.cli import calibrating
-from outlay.cli.calibrating import calibrate
 from outlay.cli.flags import Given
 from outlay.engines.profile_file import read_profile
 from outlay.engines.profiled import profiled
@@ -33,10 +34,7 @@ TINY: dict[str, Any] = {
     "BUFFERS": {False: (4, 64, 256)},
     "PARTS": {False: Sizes(32, 64, 64, 128, 32, 16, 8, 2)},
 }
-LLAMA = {
-    "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 128,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
-}  # fmt: skip
+LLAMA = llama(64, 2, vocab_size=256, num_attention_heads=4, max_position_embeddings=512)
 FOUND = [
     *("matmul_share", "matmul_depth", "attention_share", "attention_back_share", "memory_share"),
     *("launch_seconds", "collective_seconds", "link_share", "link_latency_seconds"),
@@ -59,6 +57,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(output: Path, **more: Any) -> Given:
     return Given({"output": str(output), "ranks": "2", **more})
+
+
+def calibrate(given: Given) -> int:
+    return run("calibrate", given)
 
 
 def started(folder: Path, pace: float, **environment: str) -> subprocess.Popen[str]:
@@ -114,18 +116,18 @@ def test_a_run_ends_in_files_that_a_bill_takes_and_single_kinds_in_a_profile_of_
 ) -> None:
     model, output, part = (tmp_path / name for name in ("config.json", "own.toml", "part.toml"))
     model.write_text(json.dumps(LLAMA))
-    code = calibrate(asked(output, model=str(model), sequence_length="128", as_json=True, precision="fp32"))
+    code = calibrate(asked(output, model=str(model), sequence_length="2048", as_json=True, precision="fp32"))
     record = json.loads(capsys.readouterr().out)
     profile, machine = read_profile(str(output)), f"2x{tmp_path / 'own-machine.toml'}"
     held, driver = profiled(profile, outlay.load_cluster(machine), engine("fsdp2-uncompiled"))
-    job = outlay.Job(sequence_length=128, global_batch=2, precision="fp32")
+    job = outlay.Job(sequence_length=2048, global_batch=2, precision="fp32")
     bill = outlay.count(outlay.load_model(str(model)), job, held, outlay.Layout(), driver)
     rows = {(one["what"], tuple(one["sizes"]), one["precision"]) for one in record["measured"]}
 
     assert code == 0 and sorted(each.name for each in profile.hardware) == sorted(FOUND)
     assert [each.name for each in profile.kernels] == ["elementwise"] and profile.engine == "fsdp2-uncompiled"
     assert {one["kind"] for one in record["measured"]} == set(KINDS)
-    assert ("forward", (128, 64, 256), "fp32") in rows  # tokens, hidden, the vocabulary
+    assert ("forward", (2048, 64, 256), "fp32") in rows  # tokens, hidden, the vocabulary
     assert bill.cluster.ranks == 2 and 0 < bill.step.seconds < 60
     assert sorted(file.name for file in tmp_path.iterdir()) == ["config.json", "own-machine.toml", "own.toml"]
 

@@ -21,9 +21,9 @@ from outlay.model import model as ours
 from outlay.search.recompute.operations import Layer
 from outlay.search.recompute.stages import Group, recompute
 from outlay.show.recompute.policy import saved, uncompiled
-from outlay.verify.models import Attention, Block, SwiGLU
-from outlay.verify.segments import compare_segments
-from outlay.verify.standing import SIZE, Standing
+from outlay.verify.comparisons.segments import compare_segments
+from outlay.verify.comparisons.standing import SIZE, Standing
+from outlay.verify.models.llama import Attention, Block, SwiGLU
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EXP = torch.ops.aten.exp.default

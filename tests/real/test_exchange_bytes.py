@@ -26,8 +26,8 @@ from outlay.layout.sizes import sizes
 from outlay.model import model as ours
 from outlay.model.blocks import embedding_rows, head_rows, rows
 from outlay.sums import split_moves
-from outlay.verify.collectives import Call, Log, sent, whole_bytes
-from outlay.verify.models import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
+from outlay.verify.comparisons.collectives import Call, Log, sent, whole_bytes
+from outlay.verify.models.llama import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RANKS, BATCH, TOKENS = 8, 2, 128

@@ -24,7 +24,8 @@ from outlay.model.huggingface import read_config
 from outlay.model.model import Model
 from outlay.model.operations import Attention
 from outlay.undivided import parameters, sequence_flops
-from outlay.verify.flops import BY_VALUE, HOW, full, run_flops
+from outlay.verify.comparisons.flops import BY_VALUE, full, run_flops
+from outlay.verify.models.configs import HOW
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TOKENS = 256

@@ -2,7 +2,7 @@
 
 import pytest
 
-from outlay.verify.saved import compare_saved
+from outlay.verify.comparisons.saved import compare_saved
 
 SHAPES = [(2, 128, 256), (1, 256, 128), (4, 64, 256)]  # batch, sequence, hidden
 

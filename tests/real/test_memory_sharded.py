@@ -12,7 +12,7 @@ from outlay.errors import InputError
 from outlay.layout.axes import Layout
 from outlay.model import model as ours
 from outlay.verify.comparison import Comparison
-from outlay.verify.memory import compare_memory
+from outlay.verify.comparisons.memory import compare_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PEAK = 1e-3  # what is left: numbers of a few bytes a token, such as the places of targets in cut logits

@@ -11,10 +11,10 @@ from torch.profiler import ProfilerActivity, profile
 
 import outlay
 from outlay.layout.axes import Layout
-from outlay.verify.memory import compare_memory
-from outlay.verify.models import Llama, cross_entropy
-from outlay.verify.ranks import mesh_of, one_of
-from outlay.verify.tracking import tracked_step
+from outlay.verify.comparisons.memory import compare_memory
+from outlay.verify.comparisons.tracking import tracked_step
+from outlay.verify.models.llama import Llama, cross_entropy
+from outlay.verify.models.ranks import mesh_of, one_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TIED = replace(llama(2, hidden=1024, width=2816, vocab=64000), tied=True)

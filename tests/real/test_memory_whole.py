@@ -6,7 +6,7 @@ import outlay
 from outlay.layout.axes import Layout
 from outlay.model import model as ours
 from outlay.verify.comparison import Comparison
-from outlay.verify.memory import compare_memory
+from outlay.verify.comparisons.memory import compare_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 HIDDEN, VOCAB = 4096, 32000

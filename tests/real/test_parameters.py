@@ -11,7 +11,7 @@ from outlay.model import catalogue
 from outlay.model.families import FAMILIES, RENAMED, WRAPPERS
 from outlay.model.huggingface import read_config
 from outlay.undivided import parameters
-from outlay.verify.parameters import parameters_built, unread
+from outlay.verify.comparisons.parameters import parameters_built, unread
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 UNKNOWN = {"nemotron-nas"}  # transformers has no class of it

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
+from command_runs import run
 from test_ranks_together import alive
 
 import outlay
 from outlay.bill import case_of
 from outlay.cli.flags import Given
-from outlay.cli.verifying import verify
 from outlay.errors import InputError
 from outlay.schedule.orders import order_in_rounds
 from outlay.schedule.passes import Order
-from outlay.verify import pipeline
-from outlay.verify.pipeline import Outcome, Pacing, Planned, judged, seconds_of
-from outlay.verify.timed_stages import Asked, Clock, Seen, run_pipelines
+from outlay.verify import pipelines
+from outlay.verify.pipelines.run import Outcome, Planned, judged, seconds_of
+from outlay.verify.pipelines.timed_stages import Asked, Clock, Seen, run_pipelines
+from outlay.verify.subject import Pacing
 from outlay.verify.together import together
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -138,7 +139,7 @@ def test_a_prediction_that_says_another_makespan_is_found(scale: float, names: l
 
 
 def test_a_replay_with_slow_messages_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "HOP", 0.05)
+    monkeypatch.setattr(pipelines.run, "HOP", 0.05)
 
     assert disagree(judged(*ran(2)["1f1b"])) == ["replay"]
 
@@ -175,7 +176,7 @@ def test_what_no_ranks_are_started_for_is_not_run_and_says_why(
     flags: dict[str, str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert verify(Given(ASKED | flags)) == 1
+    assert run("verify", Given(ASKED | flags)) == 1
     said = capsys.readouterr().out
 
     assert said.startswith("NOT RUN") and words in said

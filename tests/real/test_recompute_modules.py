@@ -26,8 +26,8 @@ from outlay.model.blocks import rows
 from outlay.model.modules import checkpoints
 from outlay.model.policies import POLICIES
 from outlay.sums import split_moves, sum_freed, sum_kept
-from outlay.verify.models import Attention, Block, SwiGLU
-from outlay.verify.saved import Kept
+from outlay.verify.comparisons.saved import Kept
+from outlay.verify.models.llama import Attention, Block, SwiGLU
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BATCH, TOKENS, HIDDEN, HEADS, KV_HEADS, WIDTH = 2, 128, 256, 8, 2, 384

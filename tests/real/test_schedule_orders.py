@@ -11,7 +11,7 @@ from outlay.schedule.orders import facts, names, order, rounds
 from outlay.schedule.passes import Order
 from outlay.schedule.synthesis.best import best, problem_of
 from outlay.schedule.times import Times
-from outlay.verify.schedule import LISTS, executed, listed, loaded, written
+from outlay.verify.comparisons.schedule import LISTS, executed, listed, loaded, written
 from test_orders import listings
 
 PP, MICRO_BATCHES = (2, 4, 8), (1, 2, 3, 4, 6, 7, 8, 10, 12, 15, 16, 17, 24)

@@ -1,49 +1,31 @@
 """outlay verify --only step run for real on the CPU: one rank, FSDP2, tensor parallelism and a pipeline over gloo."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from command_runs import Ask
+from small_models import deepseek, gpt2, llama, mixtral
 from torch.autograd import DeviceType
 
-from outlay.cli.flags import Given
-from outlay.cli.verifying import verify
 from outlay.errors import Fault, InputError
-from outlay.verify import step, together, training
-from outlay.verify.kernels import FusedNorm
-from outlay.verify.profiled import ON_A_DEVICE, moments_of
+from outlay.verify import together
+from outlay.verify.models.kernels import FusedNorm
+from outlay.verify.steps import run as step
+from outlay.verify.steps import training
+from outlay.verify.steps.profiled import ON_A_DEVICE, moments_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-LLAMA = {
-    "model_type": "llama", "vocab_size": 1024, "hidden_size": 128, "num_hidden_layers": 4, "intermediate_size": 256,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 4096,
-}  # fmt: skip
-MIXTRAL = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2}
-GPT2 = {
-    "model_type": "gpt2", "vocab_size": 1024, "n_embd": 128, "n_layer": 2, "n_head": 4, "n_positions": 1024,
-    "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
-}  # fmt: skip
+LLAMA = llama(128, 4)
 ALONE = {"on": "1xh100-sxm", "zero": "0", "bytes_per_parameter": "8", "sequence_length": "1024"}
-
-Ask = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture
-def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """A real step of a config as the command runs it: its exit code, and what --json prints."""
-
-    def asked(config: dict[str, Any], **flags: str) -> tuple[int, dict[str, Any]]:
-        file = tmp_path / "config.json"
-        file.write_text(json.dumps(config))
-        given = {"model": str(file), "on": "2xh100-sxm", "sequence_length": "128", "only": "step", "device": "cpu"}
-        code = verify(Given(given | {"as_json": True} | flags))
-        return code, json.loads(capsys.readouterr().out)
-
-    return asked
+def ask(ask_verify: Ask) -> Ask:
+    """A real step of a config."""
+    return partial(ask_verify, on="2xh100-sxm", sequence_length="128", only="step", device="cpu")
 
 
 def test_one_rank_holds_what_is_counted_and_its_time_is_shared_out(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +72,7 @@ def a_gpu_is_judged_by_its_allocator(run: step.Stepped) -> None:
     ("config", "flags"),
     [
         (LLAMA, {"layers": "2"}),
-        (MIXTRAL, {"zero": "2", "global_batch": "4"}),
+        (mixtral(128, 2), {"zero": "2", "global_batch": "4"}),
         (LLAMA, {"tp": "2", "layers": "2"}),
         (LLAMA, {"pp": "2", "vpp": "2", "global_batch": "4"}),
     ],
@@ -106,7 +88,7 @@ def test_two_ranks_run_together(ask: Ask, config: dict[str, Any], flags: dict[st
 
 
 def test_gpt_2_is_run_too(ask: Ask) -> None:
-    code, record = ask(GPT2, **ALONE)
+    code, record = ask(gpt2(128, 2), **ALONE)
 
     assert code == 0 and record["comparisons"][1]["agrees"] is True
 
@@ -164,14 +146,7 @@ def test_of_a_gpu_kernels_and_copies_count_and_no_span_around_them() -> None:
 
 
 def test_latent_attention_is_not_run_on_a_cpu(ask: Ask) -> None:
-    latent = {
-        "model_type": "deepseek_v3", "vocab_size": 1024, "hidden_size": 256, "num_hidden_layers": 2,
-        "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 4096,
-        "kv_lora_rank": 32, "q_lora_rank": 64, "qk_nope_head_dim": 24, "qk_rope_head_dim": 8, "v_head_dim": 16,
-        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "first_k_dense_replace": 1,
-        "n_group": 1, "topk_group": 1, "n_shared_experts": 1,
-    }  # fmt: skip
-    code, record = ask(latent)
+    code, record = ask(deepseek(2))
 
     assert code == 1 and "latent attention" in record["not_run"][0]["reason"]
 

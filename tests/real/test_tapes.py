@@ -29,10 +29,10 @@ from outlay.model.blocks import embedding_rows, head_rows, rows
 from outlay.model.modules import checkpoints
 from outlay.model.operations import Row, Sizes
 from outlay.sums import split_moves, sum_freed, sum_kept
-from outlay.verify.kernels import Dropout
-from outlay.verify.models import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
-from outlay.verify.older_models import EagerAttention, GPTBlock, LatentAttention
-from outlay.verify.saved import Kept, block_pass
+from outlay.verify.comparisons.saved import Kept, block_pass
+from outlay.verify.models.kernels import Dropout
+from outlay.verify.models.llama import Attention, Block, Llama, SwiGLU, cross_entropy, split_tensors
+from outlay.verify.models.other_layers import EagerAttention, GPTBlock, LatentAttention
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GIB = 2**30

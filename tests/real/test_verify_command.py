@@ -1,49 +1,27 @@
 """outlay verify on small models: it agrees, it finds a fault planted in each count, and says what it does not run."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from command_runs import Ask
+from small_models import deepseek, llama, mixtral
 
-from outlay.cli.flags import Given
-from outlay.cli.verifying import verify
 from outlay.model.operations import Linear
 from outlay.schedule.passes import Order
-from outlay.verify import layout, memory
-from outlay.verify.kernels import FusedAttention
+from outlay.verify import scaled
+from outlay.verify.comparisons import memory
+from outlay.verify.models.kernels import FusedAttention
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-LLAMA = {
-    "model_type": "llama", "vocab_size": 1024, "hidden_size": 256, "num_hidden_layers": 2, "intermediate_size": 512,
-    "num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 4096,
-}  # fmt: skip
-MIXTRAL = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
-LATENT = {
-    "model_type": "deepseek_v3", "vocab_size": 1024, "hidden_size": 256, "num_hidden_layers": 4,
-    "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 4096,
-    "kv_lora_rank": 32, "q_lora_rank": 64, "qk_nope_head_dim": 24, "qk_rope_head_dim": 8, "v_head_dim": 16,
-    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "first_k_dense_replace": 1,
-    "n_group": 1, "topk_group": 1, "n_shared_experts": 1,
-}  # fmt: skip
-
-Ask = Callable[..., tuple[int, dict[str, Any]]]
+LLAMA = llama(256, 2)
 
 
 @pytest.fixture
-def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """Verify a config as the command does: its exit code, and what --json prints."""
-
-    def asked(config: dict[str, Any], **flags: str) -> tuple[int, dict[str, Any]]:
-        file = tmp_path / "config.json"
-        file.write_text(json.dumps(config))
-        given = {"model": str(file), "on": "8xh100-sxm", "sequence_length": "256", "as_json": True} | flags
-        code = verify(Given(given))
-        return code, json.loads(capsys.readouterr().out)
-
-    return asked
+def ask(ask_verify: Ask) -> Ask:
+    """All that takes no real time, of a config."""
+    return partial(ask_verify, on="8xh100-sxm", sequence_length="256")
 
 
 def names(record: dict[str, Any]) -> list[str]:
@@ -73,7 +51,7 @@ def test_biases_and_a_shared_table_agree(ask: Ask) -> None:
 
 def test_experts_agree_and_those_fewer_than_ranks_are_cut_inside(ask: Ask) -> None:
     """The router has 4 rows for 8 ranks: what pads it, and what the first rank has more of, is said."""
-    code, record = ask(MIXTRAL)
+    code, record = ask(mixtral(256, 2))
     said = {one["name"]: one["note"] for one in record["comparisons"]}
 
     assert code == 0
@@ -84,14 +62,14 @@ def test_experts_agree_and_those_fewer_than_ranks_are_cut_inside(ask: Ask) -> No
 
 
 def test_as_many_experts_as_ranks_agree_in_the_peak_too(ask: Ask) -> None:
-    code, record = ask(MIXTRAL | {"num_local_experts": 8}, only="states,tape,peak")
+    code, record = ask(mixtral(256, 2, num_local_experts=8), only="states,tape,peak")
 
     assert code == 0
     assert all(one["agrees"] and "even share" not in one["note"] for one in record["comparisons"])
 
 
 def test_latent_attention_and_a_shared_expert_agree_on_two_kinds_of_layers(ask: Ask) -> None:
-    code, record = ask(LATENT, layers="2")
+    code, record = ask(deepseek(4), layers="2")
 
     assert code == 0
     assert names(record) == [*MODEL, *STATES, "tape", "peak", "dp traffic"]
@@ -178,10 +156,10 @@ def test_a_fault_in_the_parameters_is_found(ask: Ask, monkeypatch: pytest.Monkey
     [
         ("flops", "outlay.undivided", "sum_flops", ["forward FLOPs"]),
         ("flops", "outlay.undivided", "sum_flops_back", ["backward FLOPs"]),
-        ("states", "outlay.verify.memory", "weight_bytes", ["weights"]),
-        ("states", "outlay.verify.memory", "gradient_bytes", ["gradients"]),
-        ("states", "outlay.verify.memory", "optimizer_bytes", ["optimizer"]),
-        ("tape", "outlay.verify.memory", "activation_bytes", ["tape"]),
+        ("states", "outlay.verify.comparisons.memory", "weight_bytes", ["weights"]),
+        ("states", "outlay.verify.comparisons.memory", "gradient_bytes", ["gradients"]),
+        ("states", "outlay.verify.comparisons.memory", "optimizer_bytes", ["optimizer"]),
+        ("tape", "outlay.verify.comparisons.memory", "activation_bytes", ["tape"]),
         ("peak", "outlay.memory.peak", "moment_bytes", ["peak"]),
         ("traffic", "outlay.items", "data_bytes", ["dp traffic"]),
         ("traffic", "outlay.items", "axis_bytes", ["tp traffic"]),
@@ -204,7 +182,7 @@ def test_an_order_with_two_passes_in_each_others_place_is_found(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """Rank 0 of 2: F0 F1 B0 F2 B1 ..; a backward pass before its forward pass is refused, F0 F1 F2 B0 is not."""
-    whole = layout.order_of
+    whole = scaled.order_of
 
     def swapped(case: Any, many: int) -> Order:
         of = whole(case, many)
@@ -213,7 +191,7 @@ def test_an_order_with_two_passes_in_each_others_place_is_found(
         row[one], row[other] = row[other], row[one]
         return Order(of.name, (tuple(row), *of.ranks[1:]), of.stages, of.micro_batches, of.rank_of)
 
-    monkeypatch.setattr(layout, "order_of", swapped)
+    monkeypatch.setattr(scaled, "order_of", swapped)
     code, record = ask(LLAMA, pp="2", global_batch="32", only="schedule")
     accepted, listed = record["comparisons"]
 

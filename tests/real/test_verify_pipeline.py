@@ -13,7 +13,7 @@ from outlay.layout.axes import Layout
 from outlay.memory import messages
 from outlay.step.traffic import message_bytes
 from outlay.verify.comparison import Comparison
-from outlay.verify.piped import ADDED, AT_ONCE, compare_sent, compare_stages, piped_otherwise, scaled
+from outlay.verify.pipelines.stages import ADDED, AT_ONCE, compare_sent, compare_stages, piped_otherwise, scaled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODEL = llama(16)
@@ -99,7 +99,7 @@ def test_a_count_without_tensors_for_messages_is_found(monkeypatch: pytest.Monke
 
 def test_a_stage_has_a_tensor_for_each_message_of_a_step_between_steps() -> None:
     """What the counts rest on, seen in torch alone: nothing else stands beside weights and optimizer."""
-    from outlay.verify.stage_rank import held_by
+    from outlay.verify.pipelines.stage_rank import held_by
 
     at = case(5, 6, pp=4)
     stage = load(at).every[1]

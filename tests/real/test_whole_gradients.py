@@ -27,8 +27,8 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import outlay
 from outlay.layout.axes import ALONE
-from outlay.verify.models import Llama, cross_entropy
-from outlay.verify.tracking import tracked_step
+from outlay.verify.comparisons.tracking import tracked_step
+from outlay.verify.models.llama import Llama, cross_entropy
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 WHOLE = replace(ALONE, dp_shard=8, zero=3, accumulate_whole=True)

@@ -24,7 +24,7 @@ from ..verify.calibration.working import Working, unwritable, working_path
 from ..verify.versions import versions_fault
 from .files import check, write
 from .flags import Given, field_names
-from .output import tell
+from .output import Told
 from .streams import complain
 from .values import Faults, chosen, count
 
@@ -39,7 +39,7 @@ PACE = 0.3  # s that a task is repeated, where five times take no longer
 LOOKED = 0.5  # s between two looks at the working file
 
 
-def calibrate(given: Given) -> int:
+def calibrate(given: Given) -> Told | int:
     """Measure, and write. Exit 130 where it was interrupted: the same command goes on."""
     faults = Faults()
     output = given.text("output") or OUTPUT
@@ -61,7 +61,7 @@ def first_rank() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _measured(given: Given, asked: Asked, ranks: int, names: Names, output: str, beside: str) -> int:
+def _measured(given: Given, asked: Asked, ranks: int, names: Names, output: str, beside: str) -> Told | int:
     from ..verify.calibration.machine import machine
 
     here = machine(ranks)
@@ -83,15 +83,13 @@ def _measured(given: Given, asked: Asked, ranks: int, names: Names, output: str,
     write(output, found.text.encode(), given.on("force"))
     working.path.unlink(missing_ok=True)
     on = given.text("on") or f"{here.ranks}x{here.accelerator or beside}"
-    _say(given, found, output, beside, on)
-    return 0
+    return _told(found, output, beside, on)
 
 
-def _say(given: Given, found: Calibrated, output: str, beside: str, on: str) -> None:
+def _told(found: Calibrated, output: str, beside: str, on: str) -> Told:
     from ..show.calibrated import calibrated_lines, calibrated_record
 
-    tell(
-        given,
+    return Told(
         lambda: calibrated_record(found, output, beside),
         lambda style: calibrated_lines(found, output, beside, on, style),
     )

@@ -1,7 +1,7 @@
 """outlay check: what the files of a run say, what is wrong with them and between them, what it costs, and the bill."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,12 +15,13 @@ from ..formats.wrapping import wrong_classes
 from ..model.catalogue import find
 from ..show.answer import says_yes
 from ..show.check.answer import Answer, Cost, File, Fixed, Placed
+from ..show.text import Style
 from ..undivided import parameters
 from .check.files import Held, read_words
 from .check.mending import cost_of, fixed, mended, outputs
 from .exporting import asked_of
 from .flags import Given
-from .output import tell
+from .output import Told
 from .streams import say
 
 if TYPE_CHECKING:
@@ -59,20 +60,19 @@ def _checked(given: Given, form: str) -> int:
     asked = Given({**given.values, "files": None, "file": held[0].path, "model": model})
     copies = outputs(given, held) if given.on("fix") else {}
     answer = answer_of(asked, held, copies)
-    _say(given, answer, form)
-    return 1 if answer.serious or (answer.bill is not None and not says_yes(answer.bill)) else 0
+    return _told(answer, form).print(Given({**given.values, "as_json": form == "json"}))
 
 
-def _say(given: Given, answer: Answer, form: str) -> None:
+def _told(answer: Answer, form: str) -> Told:
     from ..show.check import full, lines, record
 
-    if form == "concise":
-        say("\n".join(lines.concise_lines(answer)))
-    elif form == "github":
-        say("\n".join(lines.github_lines(answer)))
-    else:
-        how = Given({**given.values, "as_json": form == "json"})
-        tell(how, lambda: record.check_record(answer), lambda style: full.full_lines(answer, style))
+    forms: dict[str, Callable[[Style], Iterable[str]]] = {
+        "concise": lambda _: lines.concise_lines(answer),
+        "github": lambda _: lines.github_lines(answer),
+    }
+    yes = not answer.serious and (answer.bill is None or says_yes(answer.bill))
+    in_lines = forms.get(form, lambda style: full.full_lines(answer, style))
+    return Told(lambda: record.check_record(answer), in_lines, yes)
 
 
 def answer_of(given: Given, held: Sequence[Held], copies: dict[str, str]) -> Answer:

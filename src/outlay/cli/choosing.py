@@ -4,13 +4,12 @@ import sys
 
 from ..errors import Fault, InputError
 from .flags import Given
-from .output import tell
+from .output import Told
 
-INTERRUPTED = 130
 OF_RUNS = ("svg", "profile", "engine", "fit", "output", "date", "force")  # flags of measured runs alone
 
 
-def choosing(given: Given) -> int:
+def choosing(given: Given) -> Told:
     """Every published choice, or those with a word of the command line in their name. Exit 130: stopped."""
     from ..show.validation.choices import choices_lines, choices_page, choices_record
     from ..validate.choices import compare_choices
@@ -24,9 +23,8 @@ def choosing(given: Given) -> int:
     if progress:
         progress.close()
     page = given.on("markdown")
-    tell(
-        given,
+    return Told(
         lambda: choices_record(found),
         lambda style: choices_page(found) if page else choices_lines(found, style),
+        stopped=found.stopped,
     )
-    return INTERRUPTED if found.stopped else 0

@@ -10,7 +10,8 @@ from ..show.compare import compare_lines, compare_record
 from ..show.restore import Asked
 from .flags import Given
 from .output import Told
-from .question import read_bill, read_question
+from .printed import read_bill
+from .question import read_question
 from .values import Faults, assignments
 
 

@@ -1,5 +1,6 @@
-"""The --config file: a TOML file with a question's fields."""
+"""Where a question is read from beside its flags: the TOML file of --config, and standard input."""
 
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -29,3 +30,9 @@ def config_of(path: str | None) -> dict[str, Any]:
             Fault("CFG002", f"{quoted(path)} is not TOML", "--config is a TOML file, in UTF-8", str(error)[:90], fix)
         ) from None
     return read
+
+
+def standard_input() -> bytes:
+    """All of standard input."""
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream.read(LARGEST_FILE) if stream else sys.stdin.read().encode("utf-8", "surrogatepass")

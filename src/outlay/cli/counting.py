@@ -8,7 +8,7 @@ from ..show.answer import says_yes
 from .files import STDOUT, picture, write
 from .flags import Given
 from .mixing import read_mixed
-from .output import Told, tell
+from .output import Told
 from .question import read_question
 from .values import Faults
 
@@ -76,7 +76,7 @@ def _split(bill: "Bill") -> "Split | None":
     return given_split(bill)
 
 
-def memory(given: Given) -> int:
+def memory(given: Given) -> Told | int:
     """The memory of a bill, with its parameters by component; simulated, over a step."""
     from ..show.single import memory_lines, memory_record
 
@@ -92,14 +92,13 @@ def memory(given: Given) -> int:
 
         title = f"{bill.model.name} on {bill.cluster.name}"
         write(path, over_time_svg(found, title, bill.memory.usable_bytes).encode(), given.on("force"))
-    if path != STDOUT or not found:
-        files = (path,) if found and path else ()
-        tell(
-            given,
-            lambda: memory_record(bill, found, files),
-            lambda style: memory_lines(bill, style, found, files, asked),
-        )
-    return 0 if says_yes(bill) else 1
+    files = (path,) if found and path else ()
+    told = Told(
+        lambda: memory_record(bill, found, files),
+        lambda style: memory_lines(bill, style, found, files, asked),
+        says_yes(bill),
+    )
+    return told.code if STDOUT in files else told
 
 
 def _over_time(bill: "Bill") -> "OverTime":

@@ -1,8 +1,4 @@
-"""`outlay`: the commands, how a command line is read, and what the exit says.
-
-Exit 0: yes. Exit 1: the question is clear and the answer is no. Exit 2: the question cannot be read, or its answer not
-be written. Exit 130 and 141, as a shell counts the signals of an interrupt and of a pipe without a reader.
-"""
+"""`outlay`: the commands, and how a command line is read."""
 
 import re
 import sys
@@ -12,11 +8,10 @@ from typing import Any
 
 from ..errors import Fault, InputError, nearest, quoted
 from .commands import COMMANDS, Command
+from .exits import INTERRUPTED, UNHEARD, UNREADABLE, YES
 from .flags import Flag, Given
 from .help import asked_for_help
 from .streams import UnsaidError, let_go, open_streams, say
-
-YES, NO, UNREADABLE, INTERRUPTED, UNHEARD = 0, 1, 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from ..errors import Fault
 from ..show.text import LEAST_WIDTH, MOST_WIDTH, Style, safe
+from .exits import INTERRUPTED, NO, YES
 from .flags import Given
 from .streams import complain, say
 
@@ -26,27 +27,28 @@ def style_of(stream: TextIO, plain: bool) -> Style:
 
 @dataclass(frozen=True)
 class Told:
-    """An answer before it is printed: as a record, as lines, and whether it says yes."""
+    """An answer before it is printed: as a record, as lines, whether it says yes, and whether it was stopped early."""
 
     record: Callable[[], dict[str, Any]]
     lines: Callable[[Style], Iterable[str]]
     yes: bool = True
+    stopped: bool = False
+
+    @property
+    def code(self) -> int:
+        """What the exit says, printed or not."""
+        return INTERRUPTED if self.stopped else YES if self.yes else NO
 
     def print(self, given: Given) -> int:
         """Print it as it was asked for; the exit code."""
-        tell(given, self.record, self.lines)
-        return 0 if self.yes else 1
+        if given.on("as_json"):
+            from ..show.record import dumps
 
-
-def tell(given: Given, record: Callable[[], dict[str, Any]], lines: Callable[[Style], Iterable[str]]) -> None:
-    """Print an answer, as it was asked for."""
-    if given.on("as_json"):
-        from ..show.record import dumps
-
-        say(dumps(record()))
-    else:
-        style = style_of(sys.stdout, given.on("plain"))
-        say("\n".join(shown(line, style.colour) for line in lines(style)))
+            say(dumps(self.record()))
+        else:
+            style = style_of(sys.stdout, given.on("plain"))
+            say("\n".join(shown(line, style.colour) for line in self.lines(style)))
+        return self.code
 
 
 def shown(line: str, colour: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import Fault, InputError, quoted
 from ..schedule.passes import Order
 from ..schedule.times import TICK, Times
+from .configuring import standard_input
 from .flags import Given
 from .values import SECONDS, Faults, count, number, seconds
 
@@ -185,8 +186,6 @@ def _listed(given: Given, faults: Faults) -> Plan | None:
 
 def text_of(path: str, flag: str) -> str:
     """The text of a file, or of standard input. Raises InputError (DRW001)."""
-    from .question import standard_input
-
     try:
         raw = standard_input() if path == "-" else Path(path).read_bytes()
         if len(raw) > LARGEST_FILE:

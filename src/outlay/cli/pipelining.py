@@ -1,8 +1,9 @@
 """What `outlay verify --only pipeline` asks beside its layout, and the pictures that it writes."""
 
 from ..errors import Fault, nearest, quoted
-from ..verify.pipeline import OPERATION, Pacing, PipelineRun
-from ..verify.subject import Verified
+from ..verify.pipelines.run import PipelineRun
+from ..verify.subject import OPERATION, Pacing
+from ..verify.verified import Verified
 from .drawing import OUTPUTS, outputs
 from .files import write
 from .flags import Given

@@ -4,7 +4,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..search.plan import Plan, Progress
+from ..search.plan import Plan
+from ..search.progress import Progress
 from ..search.retimed import retime
 from ..search.several import How, Several, best_of, deepest, fewest, largest, longest
 from ..search.why import why

@@ -1,10 +1,7 @@
 """The question behind count, memory, traffic, explain and compare: a model, a cluster, a task and a layout."""
 
-import json
-import os
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..bill import Bill, count
@@ -15,13 +12,15 @@ from ..errors import Fault, InputError, quoted
 from ..job import AUTO, Job
 from ..layout.axes import Layout
 from ..model.model import Model, with_extra
-from ..show.restore import Asked, is_bill, left_out, restore
-from .configuring import LARGEST_FILE, config_of
+from ..show.restore import Asked, left_out, restore
+from .configuring import config_of, standard_input
 from .flags import Given
+from .printed import bill_in, text_of
 from .profiling import read_profile_of, under
+from .refilling import read_record
 from .splitting import freed, without_best
 from .storing import with_site
-from .values import Faults, read_fields, unknown_key
+from .values import Faults, unknown_key
 from .values import count as read_count
 
 MOST_ROWS, MOST_CLUSTERS = 64, 1_000  # of a scaling table, and of a search
@@ -35,32 +34,6 @@ TEXTS = {
 }
 MOST_EXTRA = 10**12  # parameters
 KEYS = (*TEXTS, "extra_parameters", "storage", "mtbf", "restart", "pue", "job", "layout")
-
-# Filled from other fields when they were not given: a bill that is read back must let go of them when those change.
-TYPES = ("master_dtype", "moment_dtype", "gradient_dtype", "reduce_dtype", "gather_dtype")  # of state and wire
-FOLLOWS = {
-    "tp": ("dp_shard", "sp"),
-    "cp": ("dp_shard",),
-    "pp": ("dp_shard", "recompute_layers", "split"),
-    "dp_replicate": ("dp_shard",),
-    "vpp": ("schedule", "recompute_layers"),
-    "recompute": ("recompute_modules", "recompute_layers", "recompute_group"),
-    "split": ("recompute_layers",),
-    "on": ("dp_shard", "precision", "bytes_per_parameter", *TYPES),
-    "engine": ("zero", "keep_gathered", "accumulate_whole", "bytes_per_parameter", *TYPES),
-    "precision": ("bytes_per_parameter", *TYPES),
-    "optimizer": ("bytes_per_parameter",),
-    "bytes_per_parameter": TYPES,
-    "master_dtype": ("bytes_per_parameter",),
-    "moment_dtype": ("bytes_per_parameter",),
-    "gradient_dtype": ("bytes_per_parameter", "reduce_dtype"),
-}
-# Let go of only where the bill holds the default of its time; but always where one of TOLD changes, which says it anew.
-OWN = ("precision", "zero", "bytes_per_parameter", *TYPES)
-TOLD = {
-    "bytes_per_parameter": ("optimizer", "precision", "master_dtype", "moment_dtype", "gradient_dtype"),
-    **dict.fromkeys(TYPES, ("bytes_per_parameter",)),
-}
 
 
 @dataclass(frozen=True)
@@ -110,7 +83,7 @@ def read_question(
     them names one. Raises every fault."""
     faults = Faults()
     at, best = without_best(read_task(given, faults, extra, base, engine))
-    layout = _record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
+    layout = read_record(Layout, at.asked, at.file.get("layout", {}), at.texts, given, faults)
     on = at.texts.get("on")
     clusters = () if at.broken and on is None else read_clusters(on, at.asked, faults, MOST_ROWS)
     clusters = with_site(clusters, {**at.file, **at.texts}, faults)
@@ -152,7 +125,7 @@ def read_task(
     texts = {key: value for key, value in said.items() if key not in wrong} | flags
     unread = base is not None or "model" in wrong
     found, asked, broken = (None, base, False) if unread else _model(texts, faults, given.content)
-    job = _record(Job, asked, file.get("job", {}), texts, given, faults)
+    job = read_record(Job, asked, file.get("job", {}), texts, given, faults)
     engine = str(texts.get("engine", asked.engine if asked else usual))
     faults.attempt(_engine, engine)
     model = _with_extra(asked.model if asked else found, {**file, **texts}.get("extra_parameters"), faults)
@@ -182,43 +155,6 @@ def _engine(name: str) -> None:
     from ..engines.tables import engine
 
     engine(name)
-
-
-def _record(cls: Any, asked: Asked | None, table: Any, texts: Mapping[str, Any], given: Given, faults: Faults) -> Any:
-    """A record of the file's table and the flags over it, over what a bill held."""
-    if not isinstance(table, Mapping):
-        rule = f"[{cls.__name__.lower()}] is a table of fields"
-        faults.add(
-            Fault("CFG003", f"{cls.__name__.lower()} is not a table", rule, quoted(table), f"[{cls.__name__.lower()}]")
-        )
-        table = {}
-    names = [field.name for field in fields(cls)]
-    origin = f"{quoted(given.text('config'))}, [{cls.__name__.lower()}]"
-    flags = {name: texts[name] for name in names if name in texts}
-    values = read_fields(cls, {key: value for key, value in table.items() if key not in flags}, origin, faults)
-    values |= read_fields(cls, flags, "", faults)
-    if asked is None:
-        return cls(**values)
-    base: Any = asked.job if cls is Job else asked.layout
-    changed = {*values, *(name for name in ("on", "engine") if name in texts)}
-    free = {name for one in changed for name in FOLLOWS.get(one, ()) if name in names and name not in values}
-    own = {name for name in free if name in OWN and not changed.intersection(TOLD.get(name, ()))}
-    kept = [name for name in own if getattr(base, name) != _default(name, asked)]
-    return replace(base, **values, **dict.fromkeys(free.difference(kept), AUTO))
-
-
-def _default(name: str, asked: Asked) -> Any:
-    """What a bill's own engine and cluster fill a field with."""
-    from ..engines.tables import engine
-    from ..layout.complete import complete_job
-
-    try:
-        driver = engine(asked.engine)
-    except InputError:  # it is said where the engine itself is read
-        return AUTO
-    task = Job(1, 1, precision=AUTO if name == "precision" else asked.job.precision, optimizer=asked.job.optimizer)
-    full, _ = complete_job(asked.model, task, asked.cluster, asked.layout, driver)
-    return driver.zero if name == "zero" else getattr(full, name)
 
 
 def read_clusters(on: Any, asked: Asked | None, faults: Faults, most: int = MOST_CLUSTERS) -> tuple[Cluster, ...]:
@@ -255,46 +191,8 @@ def _model(texts: Mapping[str, Any], faults: Faults, content: bytes | None) -> t
         return None, None, False
     text = str(text)
     stdin = None if text != "-" else standard_input() if content is None else content
-    bill = _as_bill(stdin if stdin is not None else _text_of(text))
+    bill = bill_in(stdin if stdin is not None else text_of(text))
     if bill is not None:
         asked = faults.attempt(restore, bill)
         return None, asked, asked is None
     return faults.attempt(find, text, stdin=stdin, family=texts.get("family"), part=texts.get("part")), None, False
-
-
-def standard_input() -> bytes:
-    """All of standard input."""
-    stream = getattr(sys.stdin, "buffer", None)
-    return stream.read(LARGEST_FILE) if stream else sys.stdin.read().encode("utf-8", "surrogatepass")
-
-
-def _text_of(path: str) -> bytes | None:
-    """A .json file that may be a bill; anything else is left to the reader of models."""
-    if not path.endswith(".json") or not os.path.isfile(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            return file.read(LARGEST_FILE)
-    except OSError:
-        return None
-
-
-def _as_bill(text: bytes | None) -> Mapping[str, Any] | None:
-    try:
-        value = json.loads(text) if text and b'"outlay.' in text else None
-    except (ValueError, RecursionError):
-        return None
-    return value if is_bill(value) else None
-
-
-def read_bill(path: str) -> Asked:
-    """The question in a printed bill: a file, or `-`."""
-    text = standard_input() if path == "-" else _text_of(path)
-    value = _as_bill(text)
-    if value is None:
-        got = "nothing there" if text is None else "no JSON of outlay"
-        rule = "a bill is what `outlay count --json` prints"
-        raise InputError(
-            Fault("CFG004", f"{quoted(path)} is not a bill", rule, got, "outlay count ... --json > bill.json")
-        )
-    return restore(value)

@@ -8,14 +8,14 @@ from ..search.recompute.stages import recompute as search
 from ..show.recompute.answer import Answer
 from .files import STDOUT, picture, write
 from .flags import Given
-from .output import tell
+from .output import Told
 from .question import read_question
 from .values import BYTES, Faults, number
 
 LARGEST = 1e18  # B
 
 
-def recompute(given: Given) -> int:
+def recompute(given: Given) -> Told | int:
     """The best plan, or the floor. Exit 1: no plan fits, or the layout breaks a rule."""
     from ..show.recompute.answer import recompute_lines
     from ..show.recompute.record import recompute_record
@@ -30,7 +30,7 @@ def recompute(given: Given) -> int:
     layout = replace(question.layout, recompute="none", recompute_layers=0)
     bill = replace(question, layout=layout).bill()
     if bill.violations:
-        return _refuse(given, bill)
+        return _refused(bill)
     if question.layout.recompute not in (None, "none"):
         said = f"--recompute {question.layout.recompute} is left out: what to compute again is the question here"
         bill = replace(bill, assumptions=(said, *bill.assumptions))
@@ -40,9 +40,9 @@ def recompute(given: Given) -> int:
         from ..show.recompute.svg import recompute_svg
 
         write(path, recompute_svg(answer).encode(), given.on("force"))
-    if path != STDOUT:
-        tell(given, lambda: recompute_record(answer), lambda style: recompute_lines(answer, style))
-    return 0 if answer.found.outcome else 1
+    yes = bool(answer.found.outcome)
+    told = Told(lambda: recompute_record(answer), lambda style: recompute_lines(answer, style), yes)
+    return told.code if path == STDOUT else told
 
 
 def _budget(given: Given, faults: Faults) -> float | None:
@@ -67,11 +67,10 @@ def _modules(given: Given, faults: Faults) -> tuple[str, ...]:
     return names
 
 
-def _refuse(given: Given, bill: Bill) -> int:
+def _refused(bill: Bill) -> Told:
     """The answer is no: the layout breaks rules."""
     from ..show.record import head, plain
     from ..show.terminal import violation_lines
 
     refused = head("recompute") | {"violations": plain(bill.violations)}
-    tell(given, lambda: refused, lambda style: violation_lines(bill.violations, style))
-    return 1
+    return Told(lambda: refused, lambda style: violation_lines(bill.violations, style), yes=False)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from ..bill import Bill, case_of
 from ..errors import Fault, InputError
 from ..show.answer import says_yes
-from .configuring import LARGEST_FILE
+from .configuring import LARGEST_FILE, standard_input
 from .files import STDOUT, check, write
 from .flags import Given
 from .output import Told
-from .question import read_question, standard_input
+from .question import read_question
 from .values import Faults
 
 if TYPE_CHECKING:

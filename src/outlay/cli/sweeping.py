@@ -17,13 +17,13 @@ from ..validate.progress import Progress
 from .files import STDOUT, check
 from .files import write as write_file
 from .flags import Given
-from .output import tell
+from .output import Told
 from .sweep.folder import check_same, held, manifest_of, part_name, parts_in, prepare, read_manifest, write
 from .sweep.study import Read, read_study, spellings
 from .sweep.workers import Counted, cores, counted_beside, counted_by_ray, counted_here, prepare_workers
 from .values import Faults, count
 
-INTERRUPTED, MOST_WORKERS, MOST_BEST, RAY = 130, 1024, 1000, "ray"
+MOST_WORKERS, MOST_BEST, RAY = 1024, 1000, "ray"
 USUAL = "tokens_per_second"
 
 
@@ -38,7 +38,7 @@ class Asked:
     html: str | None
 
 
-def sweep(given: Given) -> int:
+def sweep(given: Given) -> Told | int:
     """Count what is missing, and show the best. Exit 1: nothing fits. Exit 130: stopped; what was written stays."""
     faults = Faults()
     asked, how = _asked(given, faults), _workers(given, faults)
@@ -65,11 +65,13 @@ def sweep(given: Given) -> int:
     swept = Swept(str(folder), manifest, summary, wanted)
     files = [path for path in (asked.svg, asked.html) if path]
     _pictures(swept, asked, given.on("force"))
-    if STDOUT not in files:
-        tell(given, lambda: sweep_record(swept, files), lambda style: sweep_lines(swept, style, files))
-    if not whole:
-        return INTERRUPTED
-    return 0 if swept.fitting else 1
+    told = Told(
+        lambda: sweep_record(swept, files),
+        lambda style: sweep_lines(swept, style, files),
+        bool(swept.fitting),
+        stopped=not whole,
+    )
+    return told.code if STDOUT in files else told
 
 
 def _wanted(manifest: dict[str, Any], asked: Asked) -> Wanted:

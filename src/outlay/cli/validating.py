@@ -7,14 +7,12 @@ from ..engines.profile import Profile
 from ..errors import Fault, InputError
 from .files import STDOUT, check, picture, write
 from .flags import Given
-from .output import tell
+from .output import Told
 from .profiling import read_profile_of
 from .values import Faults
 
-INTERRUPTED = 130
 
-
-def validate(given: Given) -> int:
+def validate(given: Given) -> Told | int:
     """Compare rows with their predictions: of the files given, or of the project's own table."""
     from ..validate import OWN
     from ..validate.page import markdown
@@ -43,9 +41,12 @@ def validate(given: Given) -> int:
         from ..show.validation.accuracy_svg import accuracy_svg
 
         write(path, accuracy_svg(found).encode(), given.on("force"))
-    if path != STDOUT:
-        tell(given, lambda: as_json(found), lambda style: markdown(found) if page else lines(found, style.width))
-    return INTERRUPTED if found.stopped else 0
+    told = Told(
+        lambda: as_json(found),
+        lambda style: markdown(found) if page else lines(found, style.width),
+        stopped=found.stopped,
+    )
+    return told.code if path == STDOUT else told
 
 
 def _read(given: Given, faults: Faults) -> tuple[Profile | None, str]:
@@ -63,7 +64,7 @@ def _read(given: Given, faults: Faults) -> tuple[Profile | None, str]:
     return profile, name
 
 
-def _fit(given: Given) -> int:
+def _fit(given: Given) -> Told:
     """Fit the constants that rows fix. Exit 130: stopped, with the best so far."""
     from ..show.fit import fit_lines, fit_record, fit_text
     from ..validate.fit import fit_files
@@ -85,15 +86,14 @@ def _fit(given: Given) -> int:
     if path != STDOUT:
         write(path, fit_text(found).encode(), given.on("force"))
     alone = path == STDOUT
-    tell(
-        given,
+    return Told(
         lambda: fit_record(found),
         lambda style: fit_text(found).splitlines() if alone else fit_lines(found, style, path),
+        stopped=found.stopped,
     )
-    return INTERRUPTED if found.stopped else 0
 
 
-def _hold_out(given: Given) -> int:
+def _hold_out(given: Given) -> Told:
     """Fit the constants of the tables again without a third of the configurations, and say how far off each side is."""
     from ..show.validation.hold_out import hold_out_lines, hold_out_page, hold_out_record
     from ..validate import OWN
@@ -111,12 +111,10 @@ def _hold_out(given: Given) -> int:
     for progress in waits:
         progress.close()
     page = bool(given.values.get("markdown"))
-    tell(
-        given,
+    return Told(
         lambda: hold_out_record(found),
         lambda style: hold_out_page(found) if page else hold_out_lines(found, style),
     )
-    return 0
 
 
 def _date(given: Given) -> str:

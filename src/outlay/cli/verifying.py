@@ -11,15 +11,15 @@ from ..errors import Fault, InputError, nearest, quoted
 from ..model.catalogue import entry
 from ..model.huggingface import load
 from ..show.restore import is_bill
-from ..verify.configs import Config
 from ..verify.launched import answers
-from ..verify.pipeline import Pacing
-from ..verify.subject import KINDS, USUAL, Subject, Verified
+from ..verify.models.configs import Config
+from ..verify.subject import KINDS, USUAL, Pacing, Subject
+from ..verify.verified import Verified
 from ..verify.versions import told_faults, versions_fault
 from .configuring import config_of
 from .files import STDOUT
 from .flags import Given
-from .output import tell
+from .output import Told
 from .pipelining import read_pacing, read_pictures, write_pictures
 from .question import read_question
 from .values import Faults, chosen, count
@@ -30,7 +30,7 @@ SEVERAL = ("pipeline", "step")  # what several ranks run together
 DEVICES = ("cuda", "cpu")
 
 
-def verify(given: Given) -> int:
+def verify(given: Given) -> Told | int:
     """Run what can be run of one layout, and compare. Exit 1: something disagrees, or nothing could be compared.
 
     What several ranks run together, the first of torchrun's answers for all.
@@ -46,7 +46,7 @@ def verify(given: Given) -> int:
     return 0
 
 
-def _verify(given: Given, silent: bool = False) -> int:
+def _verify(given: Given, silent: bool = False) -> Told | int:
     from ..show.verified import agrees_all, illegal_lines, verified_lines, verified_record
 
     faults = Faults()
@@ -62,19 +62,17 @@ def _verify(given: Given, silent: bool = False) -> int:
     faults.stop()
     bill = question.bill()
     if bill.violations:
-        if silent:
-            return 1
-        tell(given, lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style))
-        return 1
+        return Told(lambda: verified_record(bill, None), lambda style: illegal_lines(bill, style), yes=False)
     found = _run(given, bill, tuple({*only} & {*SEVERAL}) if silent else only, layers or 0, pacing, device)
     if silent:
         return 0
     files = write_pictures(given, paths, bill.model.name, found)
-    if STDOUT not in files:
-        tell(
-            given, lambda: verified_record(bill, found, files), lambda style: verified_lines(bill, found, style, files)
-        )
-    return 0 if agrees_all(found) else 1
+    told = Told(
+        lambda: verified_record(bill, found, files),
+        lambda style: verified_lines(bill, found, style, files),
+        agrees_all(found),
+    )
+    return told.code if STDOUT in files else told
 
 
 def kinds(text: str | None) -> tuple[str, ...]:

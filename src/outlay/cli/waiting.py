@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
+from ..search.progress import First
 from ..show.text import duration, short
 from ..validate.progress import AFTER, EVERY
 
@@ -26,7 +27,7 @@ class Waiting:
     def __post_init__(self) -> None:
         self.began = self.clock()
 
-    def __call__(self, counted: int, legal: int, best: float) -> None:
+    def __call__(self, counted: int, legal: int, best: float, first: First = None, /) -> None:
         """One block more is counted. `legal` is 0 where how many will be depends on what is found."""
         if counted < self.now:  # another cluster
             self.done += self.now

@@ -17,7 +17,7 @@ from ..formats.setting import Found
 from ..validate.watched import watched
 from .exporting import asked_of
 from .flags import Given
-from .output import shown, style_of, tell
+from .output import Told, shown, style_of
 from .streams import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ POLL = 0.5  # seconds between two looks at a file that grows
 EVERY = 10
 
 
-def watch(given: Given) -> int:
+def watch(given: Given) -> Told:
     """Read a log, and say how the job goes beside its bill. Exit 1: outside the band of the bill."""
     from ..show.watch import watch_lines
     from ..show.watch_record import watch_record
@@ -49,8 +49,8 @@ def watch(given: Given) -> int:
     bill, needs = _bill(given, log, question)
     found = watched(with_found(log, question), bill)
     title = "standard input" if path == STDIN else Path(path).name
-    tell(given, lambda: watch_record(found, needs), lambda style: watch_lines(found, needs, title, style))
-    return 1 if found.outside else 0
+    yes = not found.outside
+    return Told(lambda: watch_record(found, needs), lambda style: watch_lines(found, needs, title, style), yes)
 
 
 def _every(given: Given) -> int:

@@ -34,6 +34,10 @@ class Rates:
     half_depth: float = 0  # the same of multiplies in 16 bit
     cast_bytes: PlainBytes = 0  # moved to quantise a value
     cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
+    across_bytes: PlainBytes = 0  # moved to quantise a value once more, along the other side of its matrix
+    weight_bytes: PlainBytes = 0  # moved to quantise a weight in a forward pass
+    weight_across_bytes: PlainBytes = 0  # the same in a backward pass, along the other side
+    rescale_bytes: PlainBytes = 0  # moved to scale a value that a backward multiply gives
     fill: float = 0  # blocks of attention with which half of the device is busy
     narrow: float = 0  # width that a score of attention costs besides its products, forward
     narrow_back: float = 0  # the same of the backward pass
@@ -84,9 +88,23 @@ def small_waste(depth: Count, inner: Count, half: Count, each_expert: Count) -> 
     return filling + few + filling * few
 
 
-def cast_time(values: Count, here: Rates) -> Seconds:
-    """Quantising what goes into a multiply: read in 16 bit, written in fewer, and the kernels' gaps."""
-    return values * here.cast_bytes / here.memory + where(values > 0, here.cast_seconds, 0)
+def cast_time(values: Count, weights: Count, each_weight: Bytes, here: Rates) -> Seconds:
+    """Quantising what goes into a multiply: read in 16 bit, written in fewer, and the kernels' gaps.
+
+    `each_weight`: bytes moved a weight; 0 where weights are quantised once a step.
+    """
+    moved: Bytes = values * here.cast_bytes + weights * each_weight
+    return moved / here.memory + where(values > 0, here.cast_seconds, 0)
+
+
+def across_time(values: Count, here: Rates) -> Seconds:
+    """Quantising values once more, along the other side of their matrix: 0 where one kernel writes both."""
+    return values * here.across_bytes / here.memory
+
+
+def scaled_time(values: Count, here: Rates) -> Seconds:
+    """Scaling what a backward multiply gives, in a kernel of its own: 0 where the multiply does it."""
+    return values * here.rescale_bytes / here.memory
 
 
 def memory_time(moved: Bytes, here: Rates) -> Seconds:

@@ -5,7 +5,9 @@ in a gather or a scatter. A network without a spine is one leaf.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 from ..formula import ceil, divide, floor, log2, maximum, minimum, where
 from ..quantities import Bandwidth, Bytes, Count, Pace, Seconds, Share
@@ -172,10 +174,19 @@ class DeepGroup(Group):
         return send_time(message, crossing, self.cluster) + spine_time(message, beyond, self.cluster)
 
 
-def group(ranks: Count, stride: Count, cluster: Cluster) -> Group:
-    """The ranks of a collective, with the formulas that their network needs."""
+def _group(ranks: Count, stride: Count, cluster: Cluster) -> Group:
     deep = cluster.spine or cluster.inside.paths > 1
     return (DeepGroup if deep else Group)(ranks, stride, cluster)
+
+
+_kept_group = lru_cache(maxsize=4096, typed=True)(_group)  # a layer's rows ask for few groups, many times
+
+
+def group(ranks: Count, stride: Count, cluster: Cluster) -> Group:
+    """The ranks of a collective, with the formulas that their network needs; those of numbers are made once."""
+    if isinstance(ranks, np.ndarray) or isinstance(stride, np.ndarray):
+        return _group(ranks, stride, cluster)
+    return _kept_group(ranks, stride, cluster)
 
 
 def sent_bytes(buffer: Bytes, ranks: Count) -> Bytes:

@@ -165,6 +165,7 @@ class Engine:
     slack_low: PlainShare
     slack_high: PlainShare
     weights_sharded_from: int  # ZeRO stage from which weights are sharded
+    tp_copied: float  # times that a buffer of tp's gathers and scatters is read or written to put sequences in order
     tp_hidden: PlainShare  # share of tensor-parallel exchange that overlap_tp hides
     dp_hidden: PlainShare  # share of compute under which data-parallel exchange can run
     dp_exposed: PlainShare  # least share of data-parallel exchange that shows

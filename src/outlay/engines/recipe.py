@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ..quantities import PlainBytes, PlainSeconds
+from ..quantities import PlainBytes, PlainSeconds, PlainShare
 
 # Bytes of a value. `remainder` is the half of an fp32 master that its bf16 weight does not hold.
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "remainder": 2, "none": 0}
@@ -59,15 +59,28 @@ class Precision:
     saved_input_bytes: PlainBytes = 0  # of an input that waits quantised for its weight gradient
     output_again: PlainBytes = 0  # of attention's output, which waits in 16 bit, saved once more
     gathers: PlainBytes = 0  # of a weight that is gathered quantised; 0: it cannot be
+    tp_gathers: PlainBytes = (
+        0  # of a value that is quantised before it is gathered along tp; 0: it is gathered as it is
+    )
+    tp_kernels: tuple[str, ...] = ()  # kernel sets for which that holds
+    tp_overlaps: PlainShare = 1  # of the exchange along tp, what the engine can hide under chunks of a multiply
     note: str = ""
     share: str = "matmul_share"  # the accelerator's field of what its multiplies reach
     cast_bytes: PlainBytes = 0  # moved to quantise a value
     cast_seconds: PlainSeconds = 0  # s, the gaps of quantising what goes into a multiply
+    across_bytes: PlainBytes = 0  # moved to quantise a value once more, along the other side of its matrix
+    weight_bytes: PlainBytes = 0  # moved to quantise a weight in every forward pass; 0: once a step, which is left out
+    weight_across_bytes: PlainBytes = 0  # the same in every backward pass, along the other side
+    rescale_bytes: PlainBytes = 0  # moved to scale a value that a backward multiply gives
 
     @property
     def quantises(self) -> bool:
         """Whether what goes into a multiply is quantised first."""
         return self.cast_bytes > 0
+
+    def tp_value(self, kernels: str) -> float:
+        """Bytes of a value that is gathered along tp for a matrix of a layer; 0: as of any other."""
+        return self.tp_gathers if kernels in self.tp_kernels else 0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ..cluster.accelerator import Cluster
 from ..cluster.network import Group, group
 from ..engines.engine import MEGATRON, Engine, TimeBands, Workspaces
 from ..engines.recipe import Recipe
-from ..engines.tables import time_bands, workspaces
+from ..engines.tables import precision, time_bands, workspaces
 from ..formula import each, maximum, total, where
 from ..job import Job
 from ..model.model import Model
@@ -92,7 +92,7 @@ class Case:
     @cached_property
     def tensor_shown(self) -> Share:
         """Share of tensor-parallel exchange that no chunk of a matrix multiply hides."""
-        return where(self.layout.overlap_tp, 1 - self.engine.tp_hidden, 1)
+        return where(self.layout.overlap_tp, 1 - self.engine.tp_hidden * precision(self.job.precision).tp_overlaps, 1)
 
     @cached_property
     def deferred(self) -> Count:

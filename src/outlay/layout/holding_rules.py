@@ -114,6 +114,7 @@ HOLDING_RULES: tuple[Rule, ...] = (
         lambda at: (at.layout.offload_parameters == 0) | ((at.layout.pp == 1) & (at.layout.recompute == "none")),
         lambda at: f"{_moved(at)}; pp {at.layout.pp}, recompute {at.layout.recompute}",
         MEGATRON,
+        couples=True,
     ),
     Rule(
         "LAY058",
@@ -123,6 +124,7 @@ HOLDING_RULES: tuple[Rule, ...] = (
         offloads_where_it_can,
         lambda at: f"{_moved(at)}; zero {at.layout.zero}",
         DEEPSPEED,
+        couples=True,
     ),
 )
 

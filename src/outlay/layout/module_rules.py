@@ -11,7 +11,7 @@ from ..model.modules import MODULES, modules_of
 from ..model.policies import POLICIES
 from .axes import Layout
 
-KNOWN = {name: module.lacks for name, module in MODULES.items()} | dict.fromkeys(POLICIES, "no experts")
+KNOWN = {name: module.lacks for name, module in MODULES.items()} | dict.fromkeys(POLICIES, "layers")
 INSIDE = {"moe": ("moe_act", "shared_experts")}  # modules that share rows with one that holds them
 
 

@@ -55,6 +55,7 @@ PART_RULES: tuple[Rule, ...] = (
             f" {at.layout.moe_dispatch}"
         ),
         MEGATRON,
+        couples=True,
     ),
 )
 

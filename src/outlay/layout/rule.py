@@ -18,3 +18,4 @@ class Rule:
     legal: Callable[[Case], Flag]
     got: Callable[[Case], str]
     engines: tuple[str, ...] = ()  # whose rule it is; empty: everyone's
+    couples: bool = False  # options of one layout that a search pairs freely: not known before both are chosen

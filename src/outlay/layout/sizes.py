@@ -2,7 +2,7 @@
 
 from ..engines.engine import Engine, KernelSet
 from ..formula import ceil, divide, maximum, minimum, where
-from ..job import AUTO, Job
+from ..job import AUTO, Job, gathered_value_of
 from ..model.model import Block, Model
 from ..model.operations import Sizes
 from ..model.parts import Attention, CompressedAttention, Experts
@@ -166,6 +166,7 @@ def _expert_sizes(
     return {
         "fan_out": where(layout.moe_dispatch == "deduplicated", part.active, 0),
         "choices": chosen, "D": dispatched, "R": routed, "X": divide(routed, experts), "S_all": scattered * layout.ep,
+        "arrived": where(gathers, 0, where(layout.ep > 1, stream / layout.etp, 0)),
         "exchanged": where(gathers, 0, stream), "gathered": where(gathers, stream, 0),
         "copies": where(gathers, 0, 2 * (dispatched + routed)) + (scattered if part.shared_width else 0),
     }  # fmt: skip
@@ -209,6 +210,8 @@ def sizes(model: Model, block: Block, job: Job, layout: Layout, engine: Engine, 
         "positions": model.positions, "extra": model.extra_parameters,
         "own_head": own, "vocab": vocab, "table_rows": vocab + model.spare_vectors / layout.tp,
         "table": model.embedding_width or model.hidden, "hides": 0, "in_ring": 1, "ring_output": 0,
+        "gathered_value": gathered_value_of(job, engine),
+        "tp_copied": where(layout.micro_batch > 1, engine.tp_copied, 0),
         "rank_skew": engine.rank_skew_seconds, "router_wait": 0, "host_floor": 0, "host_floor_back": 0,
         **_exchange_sizes(layout, engine, kernels),
         **_part_sizes(block, model, job, layout, engine, scattered, kernels),

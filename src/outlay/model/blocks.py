@@ -81,7 +81,7 @@ def embedding_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
     mask, positions = kernels.mask * model.dropout, POSITIONS
     return (
         Pointwise("embedding", "S", "table", LOOKUP, weights="table_rows", per="table", mask=mask),
-        Move("scatter_embedding", "tp", "T", "table", **SCATTER),
+        Move("scatter_embedding", "tp", "T", "table", **{**SCATTER, "sent_back": "value"}),
         *([Linear("project_in", "S", "table", "hidden", waits="S")] if model.embedding_width else []),
         *(
             [Pointwise("positions", "S", "hidden", positions, weights="positions", per="hidden")]
@@ -105,7 +105,7 @@ def head_rows(model: Model, kernels: KernelSet) -> tuple[Row, ...]:
         *rows(model, model.ends[1], kernels),
         *([norm(model, kernels, "final_norm")] if model.final_norm else []),
         *([Linear("project_out", "S", "hidden", "table", waits="S")] if model.embedding_width else []),
-        Move("gather_head", "tp", "T", "table", **GATHER),
+        Move("gather_head", "tp", "T", "table", **{**GATHER, "sent": "value"}),
         Head("head", "T", "table", "vocab", waits="G", owned="own_head", half=True, grows=True),
         *([Pointwise("head_bias", "T", "vocab", NOTHING, weights="vocab")] if model.head_bias else []),
         Pointwise(

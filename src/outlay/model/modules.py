@@ -16,7 +16,7 @@ from .blocks import rows as rows_of
 from .model import Model
 from .moves import Move
 from .operations import Linear, Row
-from .policies import POLICIES, Saved, has_policies, policy
+from .policies import POLICIES, Saved, policy
 from .reads import is_silent, sources
 
 NUMBER = re.compile(r"_\d+$")
@@ -105,7 +105,7 @@ def checkpoints(rows: Sequence[Row], modules: Sequence[str], kernels: KernelSet)
     read = list(sources(kernel_rows))
     readers = [frozenset(at for at, source in enumerate(read) if place in source) for place in range(len(work))]
     found: list[Checkpoint] = []
-    for name in (name for name in modules if name in POLICIES and has_policies(rows)):
+    for name in (name for name in modules if name in POLICIES):
         how = policy(POLICIES[name], rows, kernels)
         again, inside, reads = (_passed(iter(them)) for them in (how.work, how.inside, how.reads))
         found.append(Checkpoint(name, again, inside, reads, how.moves, how.saved))
@@ -169,4 +169,4 @@ def modules_of(model: Model, kernels: KernelSet) -> tuple[str, ...]:
         for name, module in MODULES.items()
         if any(own for layer in layers for own in places(module, layer, fuses_norms=False))
     )
-    return had + (tuple(POLICIES) if all(map(has_policies, layers)) else ())
+    return had + tuple(POLICIES)

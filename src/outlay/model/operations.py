@@ -1,9 +1,7 @@
 """The operations of a layer, as rows that name their dimensions.
 
-A layout divides dimensions, never rows: `here` says how large each named dimension is on one rank. So one row serves
-the parameter count (sizes of the undivided model), the FLOPs, the tape, the time and the sharding. `here["value"]` is
-the bytes of one activation value.
-"""
+A layout divides dimensions, never rows: `here` says how large each is on one rank. So one row serves parameters (sizes
+of the undivided model), FLOPs, tape, time and sharding. `here["value"]` is the bytes of one activation value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +10,13 @@ from typing import TypeAlias
 from ..cluster.efficiency import (
     WIDE,
     Rates,
+    across_time,
     attention_time,
     cast_time,
     matmul_time,
     memory_time,
     narrow_share,
+    scaled_time,
     small_waste,
 )
 from ..engines.engine import Kernel
@@ -144,25 +144,32 @@ class Linear(Row):
         waste: Share = small_waste(depth, inner, where(self.grouped(here), half, 0), here[self.tokens])
         return matmul_time(self.flops(here), moved, rate, waste, here[self.copies], rates)
 
-    def quantised(self, here: Sizes, rates: Rates, width: Count) -> Seconds:
-        """Quantising what goes into a multiply, where it does not stay in 16 bit."""
-        return where(self.half, 0, cast_time(here[self.copies] * here[self.tokens] * width, rates))
+    def values(self, here: Sizes) -> Count:
+        """Weights that are quantised: none where the matrix stays in 16 bit."""
+        return where(self.half, 0, here[self.copies] * here[self.ins] * here[self.outs])
+
+    def streamed(self, here: Sizes, width: Count) -> Count:
+        """Values of inputs or gradients that are quantised, each as wide."""
+        return where(self.half, 0, here[self.copies] * here[self.tokens] * width)
 
     def forward(self, here: Sizes, rates: Rates) -> Seconds:
         """y = x W."""
         multiply: Seconds = self.timed(here, rates, here[self.ins], rates.grouped_rows, self.moved(here))
-        return multiply + self.quantised(here, rates, here[self.ins])
+        return multiply + cast_time(self.streamed(here, here[self.ins]), self.values(here), rates.weight_bytes, rates)
 
     def input_gradient(self, here: Sizes, rates: Rates) -> Seconds:
-        """dx = dy W': the same three sizes, permuted."""
+        """dx = dy W': the same three sizes, permuted. Each of its matrices gives a gradient of the input."""
         multiply: Seconds = self.timed(here, rates, here[self.outs], rates.grouped_rows, self.moved(here))
-        return multiply + self.quantised(here, rates, here[self.outs])
+        scaled: Seconds = self.matrices * scaled_time(self.streamed(here, here[self.ins]), rates)
+        gradients: Count = self.streamed(here, here[self.outs])
+        return multiply + scaled + cast_time(gradients, self.values(here), rates.weight_across_bytes, rates)
 
     def weight_gradient(self, here: Sizes, rates: Rates) -> Seconds:
         """dW = x' dy: the same three sizes, permuted; none where the matrix is frozen. Both inputs are quantised."""
         moved: Bytes = self.accumulated(here, rates)
         multiply: Seconds = self.timed(here, rates, here[self.tokens], rates.grouped_rows_back, moved)
-        return where(self.trained, multiply, 0)
+        across: Seconds = across_time(self.streamed(here, here[self.ins] + here[self.outs]), rates)
+        return where(self.trained, multiply + across + scaled_time(self.values(here), rates), 0)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Selective recompute by operation: outputs of matrices and of attention cores are saved, all else runs again.
+"""Selective recompute by operation: outputs of matrices, of attention cores and of exchanges between experts are saved.
 
-Source: torchtitan, distributed/activation_checkpoint.py: create_selective_checkpoint_contexts over a list of operations
-to save; in 2024 and 2025 every second matrix multiply of it ran again.
+All else runs again, grouped multiplies too. Source: torchtitan 0.3, distributed/activation_checkpoint.py, SelectiveAC:
+a list of operations to save, of whose matrix multiplies every second one runs again, and the router's always.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,8 @@ from .operations import Attention, Linear, Pointwise, Row, Sizes
 from .reads import INPUT, sources
 
 POLICIES = {"all_but_matrices": 1, "all_but_other_matrices": 2}  # the first matrix of each so many is saved
+NEVER = ("router",)  # matrices that run again whatever their place, and are not counted
+ARRIVED = (("dispatch", "R", "arrived"), ("combine", "D", "arrived"))  # what comes from other ranks, and comes back
 PIECES = {"qkv": ("q", "k", "v")}  # matrices that torch multiplies one by one
 PAIRS = {"ffn_in": ("ffn", "ffn"), "shared_in": ("shared", "shared")}  # the same where there is a gate
 
@@ -52,17 +54,14 @@ def matrices(rows: Sequence[Row], kernels: KernelSet) -> Iterator[Linear]:
             yield from (replace(row, name=f"{row.name} {at}", outs=outs) for at, outs in enumerate(pieces))
 
 
-def has_policies(rows: Sequence[Row]) -> bool:
-    """Whether the matrices of a layer are single ones: grouped multiplies of experts are not on the list."""
-    return not any(isinstance(row, Linear) and row.copies != "one" for row in rows)
-
-
 def policy(every: int, rows: Sequence[Row], kernels: KernelSet) -> Policy:
     """What the policy that saves one of so many matrices does in a layer."""
     work = [row for row in rows if not isinstance(row, Move)]
-    found = list(matrices(work, kernels))
+    single = [row for row in work if isinstance(row, Linear) and row.copies == "one" and row.name not in NEVER]
+    found = list(matrices([row for row in work if row in single or not isinstance(row, Linear)], kernels))
     cores = [row for row in work if isinstance(row, Attention)]
-    others = [row for row in work if not isinstance(row, Linear | Attention)]
+    others = [row for row in work if row not in single and not isinstance(row, Attention)]
+    exchanged = {row.name for row in rows if isinstance(row, Move) and row.axis == "ep"}
     again = [*(row for at, row in enumerate(found) if at % every), *others]
     saved = [Saved(row.name, row.tokens, row.outs) for row in found[::every]]
     read = zip(work, sources(work), strict=True)
@@ -71,5 +70,9 @@ def policy(every: int, rows: Sequence[Row], kernels: KernelSet) -> Policy:
         inside=tuple(row for row in work if not isinstance(row, Attention)),
         reads=tuple(row for row, source in read if INPUT not in source),
         moves=tuple(row for row in rows if isinstance(row, Move) and row.name.startswith("gather_")),
-        saved=(*saved, *(Saved(row.name, "T", "o") for row in cores)),
+        saved=(
+            *saved,
+            *(Saved(row.name, "T", "o") for row in cores),
+            *(Saved(*arrived) for arrived in ARRIVED if arrived[0] in exchanged),
+        ),
     )

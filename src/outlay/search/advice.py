@@ -1,18 +1,16 @@
 """What to change where a layout does not fit: the fewest changes that make it fit, and what each costs in time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from ..bill import Bill, count
-from ..cluster.accelerator import Cluster
-from ..errors import InputError
-from ..job import AUTO, Job
-from ..layout.axes import Layout
+from ..bill import Bill
+from ..job import AUTO
+from .changed import After, after_of
 from .space import MOST_CONTEXT
 
-Way: TypeAlias = tuple[tuple["Change", ...], Bill]
+Way: TypeAlias = tuple[tuple["Change", ...], After]
 
 MOST = 3  # changes that are advised
 GROWTH = (2, 4, 8, 16)  # times the accelerators
@@ -95,27 +93,11 @@ def _other_split(bill: Bill) -> Iterator[Change]:
         yield Change("another split of the layers", "--split best", fields, {}, kind="split")
 
 
-def grown(cluster: Cluster, times: int) -> Cluster:
-    """So many times the accelerators, joined in the same way."""
-    ranks = times * cluster.ranks
-    larger = replace(cluster, name=f"{ranks}x{cluster.accelerator.name}", ranks=ranks)
-    if cluster.spine:
-        return replace(larger, spine=replace(cluster.spine, size=ranks))
-    return replace(larger, outside=replace(cluster.outside, size=max(ranks, cluster.outside.size)))
-
-
-def changed(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
-    """The bill after some changes; nothing where it cannot be counted or is not legal."""
-    times = max(change.ranks for change in made)
-    fields = {name: value for change in made for name, value in change.layout.items()}
-    wanted = {name: value for change in made for name, value in change.job.items()}
-    layout: Layout = replace(bill.layout, **fields)
-    job: Job = replace(bill.job, **(wanted | ({"frozen_format": AUTO} if "adapter" in wanted else {})))
-    try:
-        found = count(bill.model, job, grown(bill.cluster, times), layout, bill.engine)
-    except InputError:
-        return None
-    return None if found.violations else found
+def changed(bill: Bill, made: tuple[Change, ...]) -> After | None:
+    """What a bill's question is after some changes; nothing where it cannot be counted or is not legal."""
+    layout = {name: value for change in made for name, value in change.layout.items()}
+    job = {name: value for change in made for name, value in change.job.items()}
+    return after_of(bill, layout, job, max(change.ranks for change in made))
 
 
 def advise(bill: Bill) -> tuple[Advice, ...]:
@@ -134,39 +116,35 @@ def ways_to_fit(bill: Bill) -> tuple[Way, ...]:
         return ()
     tried = [(change, after) for change in changes(bill) if (after := changed(bill, (change,))) is not None]
     whole: list[Way] = [((change,), after) for change, after in tried if change.kind != "adapter"]
-    fitting = [way for way in whole if _fits(way[1])] or pairs_that_fit(bill, whole)
-    adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and _fits(after)]
+    fitting = [way for way in whole if way[1].fits] or pairs_that_fit(bill, whole)
+    adapted: list[Way] = [((change,), after) for change, after in tried if change.kind == "adapter" and after.fits]
     return (*_best(fitting)[: MOST - 1], *_best(adapted)[:1])
-
-
-def _fits(bill: Bill) -> bool:
-    return bill.memory.verdict == "fits"
 
 
 def pairs_that_fit(bill: Bill, single: list[Way]) -> list[Way]:
     """Two changes that fit together, of different kinds: of each kind the one that leaves least. A split is sought for
     one layout, so it goes with no other change."""
     least: dict[str, Change] = {}
-    for made, _ in sorted(single, key=lambda way: way[1].memory.peak_bytes):
+    for made, _ in sorted(single, key=lambda way: way[1].peak_bytes):
         least.setdefault(made[0].kind, made[0])
     pairs = combinations((change for kind, change in least.items() if kind != "split"), 2)
-    return [(pair, after) for pair in pairs if (after := changed(bill, pair)) is not None and _fits(after)]
+    return [(pair, after) for pair in pairs if (after := changed(bill, pair)) is not None and after.fits]
 
 
 def _best(found: list[Way]) -> list[Way]:
     """The fastest way of each combination of kinds, the fastest of them first."""
     first: dict[tuple[str, ...], Way] = {}
-    for way in sorted(found, key=lambda way: -way[1].step.tokens_per_second_per_device):
+    for way in sorted(found, key=lambda way: -way[1].tokens_per_second_per_device):
         first.setdefault(tuple(change.kind for change in way[0]), way)
     return list(first.values())
 
 
-def advice_of(made: tuple[Change, ...], after: Bill) -> Advice:
+def advice_of(made: tuple[Change, ...], after: After) -> Advice:
     """Some changes and what they lead to, in words."""
     return Advice(
         ", ".join(change.words for change in made),
         " ".join(change.flag for change in made),
-        after.memory.peak_bytes,
-        after.step.seconds,
-        after.step.tokens_per_second_per_device,
+        after.peak_bytes,
+        after.seconds,
+        after.tokens_per_second_per_device,
     )

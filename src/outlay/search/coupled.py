@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from ..layout.case import Case
 from ..layout.rules import Rule, rules_of
 
-COUPLED = ("LAY055", "LAY057", "LAY058")
-
 
 @cache
 def rules_of_options(engine: str) -> tuple[Rule, ...]:
     """Those of the engine."""
-    return tuple(rule for rule in rules_of(engine) if rule.code in COUPLED)
+    return tuple(rule for rule in rules_of(engine) if rule.couples)
 
 
 def illegal_cells(case: Case, shape: tuple[int, ...]) -> tuple[NDArray[np.bool_] | None, Mapping[str, int]]:

@@ -6,6 +6,7 @@ from ..bill import Bill
 from ..job import AUTO
 from ..layout.degrees import divisors
 from .advice import MOST, Advice, Change, Way, advice_of, changed, freely
+from .changed import After
 
 MOST_CHUNKS = 16  # of a rank that are tried
 FURTHER = 8  # times the expert-parallel ranks that are tried
@@ -70,28 +71,28 @@ def faster_ways(bill: Bill) -> tuple[Way, ...]:
     if bill.memory.verdict != "fits" or bill.violations:
         return ()
     tried = [(change, after) for change in faster_changes(bill) if (after := _better(bill, (change,))) is not None]
-    first: dict[str, tuple[Change, Bill]] = {}
-    for change, after in sorted(tried, key=lambda way: way[1].step.seconds):
+    first: dict[str, tuple[Change, After]] = {}
+    for change, after in sorted(tried, key=lambda way: way[1].seconds):
         first.setdefault(change.kind, (change, after))
     found: list[Way] = [((change,), after) for change, after in list(first.values())[:MOST]]
-    made, after = _together(bill, [change for change, _ in first.values()])
-    return tuple([*found, (made, after)] if len(made) > 1 else found)
+    together = _together(bill, [change for change, _ in first.values()])
+    return tuple([*found, together] if together and len(together[0]) > 1 else found)
 
 
-def _together(bill: Bill, every: list[Change]) -> tuple[tuple[Change, ...], Bill]:
+def _together(bill: Bill, every: list[Change]) -> Way | None:
     """Changes one on top of another, the most useful first; one that helps no more is left out."""
-    made: tuple[Change, ...] = ()
-    now = bill
+    found: Way | None = None
     for change in every:
-        after = _better(bill, (*made, change))
-        if after and after.step.seconds < (1 - LEAST) * now.step.seconds:
-            made, now = (*made, change), after
-    return made, now
+        made = (*found[0], change) if found else (change,)
+        after = _better(bill, made)
+        if after and after.seconds < (1 - LEAST) * (found[1].seconds if found else bill.step.seconds):
+            found = made, after
+    return found
 
 
-def _better(bill: Bill, made: tuple[Change, ...]) -> Bill | None:
-    """The bill after some changes, where it fits and is faster."""
+def _better(bill: Bill, made: tuple[Change, ...]) -> After | None:
+    """What some changes lead to, where it fits and is faster."""
     after = changed(bill, made)
-    if after is None or after.memory.verdict != "fits":
+    if after is None or after.seconds >= (1 - LEAST) * bill.step.seconds:
         return None
-    return after if after.step.seconds < (1 - LEAST) * bill.step.seconds else None
+    return after if after.fits else None  # few are faster, so few peaks are counted

@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,10 @@ from .empty import Emptied, emptied
 from .fitting import limits
 from .frontier import Frontier
 from .narrow import narrow
+from .progress import Progress
 from .promising import promising
 from .rows import legal_rows
 from .space import Space, Width, declare
-
-Progress = Callable[[int, int, float], None]  # counted, legal (0: some are passed over), best seconds so far
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,10 @@ def sweep(grid: Grid, most: int, progress: Progress | None = None, prune: bool =
         for block in promising(grid, found.best, found.least) if prune else grid.blocks():
             found.look(block)
             if progress:
-                progress(found.counted, 0 if prune else grid.layouts, found.best.fastest)
+                progress(found.counted, 0 if prune else grid.layouts, found.best.fastest, partial(_first, grid, found))
         found.whole = True
+        if progress and prune:  # nobody knew before that it was the last
+            progress(found.counted, found.counted, found.best.fastest, partial(_first, grid, found))
     except KeyboardInterrupt:
         pass
     return found
@@ -272,9 +273,12 @@ def _best_of(case: Case, space: Space, prune: bool) -> Ranked | None:
 
 def first_of(grid: Grid, prune: bool = False) -> Ranked | None:
     """The fastest of a grid that fits; where none does, the one that needs least; None where it holds none."""
-    found = sweep(grid, 1, prune=prune)
+    return _first(grid, sweep(grid, 1, prune=prune))
+
+
+def _first(grid: Grid, found: Found) -> Ranked | None:
     kept = found.best.found or [_turned_back(each) for each in found.least.found]
-    return next(iter(_ranked(grid, kept)), None)
+    return next(iter(_ranked(grid, kept[:1])), None)
 
 
 def ranked_by(bill: Bill, case: Case) -> Ranked:

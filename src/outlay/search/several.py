@@ -14,7 +14,8 @@ from ..model.model import Model
 from ..model.scaled import MOST_LAYERS, with_layers
 from ..undivided import parameters
 from ..whole_run import HOUR
-from .plan import Plan, Progress, plan
+from .plan import Plan, plan
+from .progress import Progress
 from .space import Width
 
 STEP = 1024  # tokens: the longest sequence is sought among its multiples

@@ -8,7 +8,7 @@ from ..cluster.accelerator import Accelerator, Cluster
 from ..errors import InputError
 from ..job import AUTO
 from ..layout.axes import Layout
-from .advice import grown
+from .changed import grown
 from .plan import Plan
 
 TENTH, TWICE = 1.1, 2.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..schedule.executed import in_pairs
 from ..schedule.timeline import Timeline
 from ..schedule.times import TICK
-from ..verify.pipeline import HOP, PipelineRun
+from ..verify.pipelines.run import HOP, PipelineRun
 from .diagram.chart import chart_of
 from .diagram.drawing import WORDS, Chart
 from .record import Record

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..verify.profiled import EXCHANGE, NOTHING
-from ..verify.step import Stepped
+from ..verify.steps.profiled import EXCHANGE, NOTHING
+from ..verify.steps.run import Stepped
 from .record import Record, model, plain
 from .schema import MAYBE, NUMBER, TEXT, WHOLE, Schema, list_of, record_of
 from .text import Style, block, counted, safe, table

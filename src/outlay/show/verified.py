@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from ..bill import Bill
 from ..verify.comparison import Banded
-from ..verify.subject import KINDS, ROUNDING, Checked, Verified
+from ..verify.subject import KINDS, ROUNDING, Checked
+from ..verify.verified import Verified
 from ..verify.versions import WANTED
 from .labels import NOT_LEGAL
 from .pipeline import pipeline_lines, pipeline_record, pipeline_schema

@@ -162,7 +162,10 @@ def compared(choice: Choice) -> Compared:
 
 
 def fastest(grid: Grid, bill: Bill) -> list[Bill]:
-    """The fastest layouts of a grid, each with the switches of the published one that are not searched."""
+    """The fastest layouts of a grid, each with the switches of the published one that are not searched, and without.
+
+    A layout need not take them: without expert parallelism there is no exchange to hide.
+    """
     more = {name: getattr(bill.layout, name) for name in NOT_SEARCHED}
     plain = all(value in (False, "none") for value in more.values())
     swept = sweep(grid, 1 if plain else KEPT)
@@ -170,7 +173,8 @@ def fastest(grid: Grid, bill: Bill) -> list[Bill]:
         raise KeyboardInterrupt
     found = swept.best.found
     layouts = grid.layouts_at([each.row for each in found], [each.cell for each in found])
-    return [count(bill.model, bill.job, bill.cluster, replace(each, **more), bill.engine) for each in layouts]
+    both = dict.fromkeys(each for layout in layouts for each in (replace(layout, **more), layout))
+    return [count(bill.model, bill.job, bill.cluster, each, bill.engine) for each in both]
 
 
 def holds(case: Case, space: Space, bill: Bill) -> bool:

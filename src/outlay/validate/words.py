@@ -73,7 +73,8 @@ def precision_of(text: str, remarks: str = "") -> str:
 
 RECIPES = (
     ("mxfp8", r"\bmxfp8|_FP8_MX"),
-    ("fp8_tensorwise", r"tensorwise|current scaling|_FP8_CS"),
+    ("fp8_tensorwise", r"tensorwise|current scaling|_FP8_CS|float8 linear"),
+    ("fp8_rowwise", r"row-?wise"),
     ("fp8_blockwise", r"blockwise|sub-?channel|_FP8_SC"),
     ("fp8_delayed", r"delayed|_FP8_DS"),
 )

@@ -1,8 +1,8 @@
-"""What is verified, and what comes of it: comparisons that agree or not, and what was not run."""
+"""What is verified, and each thing that comes of it: a comparison that agrees or not, or what was not run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from ..cluster.accelerator import Cluster
 from ..engines.engine import Engine
@@ -10,16 +10,23 @@ from ..job import Job
 from ..layout.axes import Layout
 from ..model.model import Model
 from .comparison import Comparison
-from .configs import Config
-from .pipeline import ASLEEP, Pacing, PipelineRun
-
-if TYPE_CHECKING:
-    from .step import Stepped
+from .models.configs import Config
 
 USUAL = ("parameters", "flops", "states", "tape", "peak", "traffic", "schedule")
 KINDS = (*USUAL, "pipeline", "step")  # what takes real time is run where it is asked for
 ROUNDING = 1e-12  # of a figure that is exact: sums of shares in floating point
 PEAK = 0.02
+OPERATION = 0.1  # s
+
+
+class Pacing(NamedTuple):
+    """How long an operation lasts in the mean, in seconds, and whether stages multiply matrices for so long."""
+
+    operation: float = OPERATION
+    computes: bool = False
+
+
+ASLEEP = Pacing()
 
 
 @dataclass(frozen=True)
@@ -58,22 +65,6 @@ class NotRun:
 
     kinds: tuple[str, ...]
     reason: str
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What agrees, what does not, what was not run, and how the layout was scaled down."""
-
-    checked: tuple[Checked, ...]
-    not_run: tuple[NotRun, ...]
-    scaled: tuple[str, ...]
-    pipeline: PipelineRun | None = None
-    step: "Stepped | None" = None  # a real run, where one was asked for
-
-    @property
-    def wrong(self) -> tuple[Checked, ...]:
-        """The comparisons that disagree."""
-        return tuple(one for one in self.checked if one.agrees is False)
 
 
 Found = Iterator[Checked | NotRun]

@@ -23,7 +23,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from ..errors import Fault, InputError
-from .launched import launched as launched
+from .launched import launched
 
 PATIENCE = 300.0  # s that ranks wait for each other
 LONGEST = 200  # characters of another's complaint

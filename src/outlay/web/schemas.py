@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..show.schema import OUTPUT_SCHEMAS
+from ..show.schema import OUTPUT_SCHEMAS, VIOLATION
 from .questions import ABOUT, FAULTS
 
 Schema = dict[str, Any]
@@ -24,8 +24,19 @@ def record(properties: Mapping[str, Schema]) -> Schema:
 
 
 def output(name: str) -> Schema:
-    """The schema of an output, without what names its dialect."""
-    return {key: value for key, value in OUTPUT_SCHEMAS[name]().items() if key != "$schema"}
+    """The schema of an output, without what names its dialect; a broken rule has the word that it is about."""
+    made: Schema = _blamed({key: value for key, value in OUTPUT_SCHEMAS[name]().items() if key != "$schema"})
+    return made
+
+
+def _blamed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_blamed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    of_rules = schema.get("properties", {}).keys() == VIOLATION.keys()
+    more = {"properties": {**schema["properties"], "flag": TEXT}} if of_rules else {}
+    return {key: _blamed(value) for key, value in schema.items()} | more
 
 
 def _comparison() -> Schema:

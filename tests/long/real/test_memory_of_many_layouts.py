@@ -7,7 +7,7 @@ import pytest
 import outlay
 from outlay.layout.axes import Layout
 from outlay.model import model as ours
-from outlay.verify.memory import compare_memory
+from outlay.verify.comparisons.memory import compare_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SHAPES = {  # hidden, heads, key-value heads, width, vocabulary

@@ -201,7 +201,7 @@ def test_an_unknown_flag_in_a_link_is_said(visit: Opening) -> None:
     page = visit(address({**WORDS, "warp": "9"}), expected="422")
     page.wait_for_selector('[data-verdict="not_legal"]')
 
-    assert "warp" in text_of(page, "#errors") and "warp=9" in page.url
+    assert "warp" in text_of(page, "#e-other") and "warp=9" in page.url
 
 
 def test_a_broken_rule_stands_under_its_field_over_the_last_legal_answer(visit: Opening) -> None:
@@ -251,3 +251,21 @@ def test_a_derivation_has_a_link_of_its_own(visit: Opening) -> None:
     page.wait_for_selector("#explained .derivation")
 
     assert answered("explain", "bubble", *flags(WORDS))["derivation"]["sentence"] in text_of(page, "#explained")
+
+
+@pytest.mark.parametrize(
+    ("more", "place", "code"),
+    [
+        ({"tp": "8", "pp": "3", "on": "24xh100-sxm"}, "#e-pp", "LAY009"),
+        ({"tp": "8", "pp": "4", "split": "20,20,20,21"}, "#e-other", "LAY011"),
+        ({"split": "many"}, "#e-other", "LAY000"),
+        ({"tp": "8", "pp": "3"}, "#e-pp", "LAY001"),
+    ],
+)
+def test_a_fault_stands_under_the_field_that_caused_it(
+    visit: Opening, more: dict[str, str], place: str, code: str
+) -> None:
+    page = visit(address({**WORDS, **more}), expected="422" if code == "LAY000" else "")
+    page.wait_for_selector(f"{place}:not([hidden])")
+    assert code in text_of(page, place)
+    assert text_of(page, "#errors") == ""

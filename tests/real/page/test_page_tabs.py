@@ -1,5 +1,6 @@
 """The tabs Plan, Compare and Check, and what leaves the page, as a person uses them."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -78,31 +79,43 @@ def test_the_points_of_the_frontier_are_reached_by_keys(visit: Opening) -> None:
 
 
 def test_a_search_is_stopped_and_keeps_what_it_found(visit: Opening) -> None:
-    words = {"model": "deepseek-v3", "on": "2048xh100-sxm", "seq": "4096", "batch": "15360", "space": "full"}
+    words = {"model": "mixtral-8x22b", "on": "64xh100-sxm", "seq": "8192", "batch": "512", "space": "full"}
     page = visit(address(words, "plan"))
-    counted = "() => /counted/.test(document.querySelector('#plan .status').textContent)"
-    page.wait_for_function(counted, timeout=60_000)
+    page.wait_for_selector("#plan .so-far", timeout=60_000)
+    page.wait_for_function("() => /best so far: /.test(document.querySelector('#plan .status').textContent)")
     assert text_of(page, "#plan button.main") == "Stop"
     page.click("#plan button.main")
     page.wait_for_function("() => document.querySelector('#plan .status').textContent.startsWith('Stopped')")
 
     assert text_of(page, "#plan button.main") == "Search"
-    page.select_option("#p-space", "lean")
-    page.click("#plan button.main")  # the server is free at once
-    page.wait_for_selector("table.best")
+    assert "The best so far stands below" in text_of(page, "#plan .status")
+    seconds = re.search(r"STEP ([\d.]+ s)", text_of(page, "#plan .so-far"))
+    peak = re.search(r"MEMORY ([\d.]+ GiB)", text_of(page, "#plan .so-far"))
+    assert text_of(page, "#plan .so-far").startswith("\u2713BEST SO FAR") and seconds and peak
+    page.click("#plan .so-far button.apply")  # the server is free at once, and counts the same
+    page.wait_for_selector("#answer [data-verdict=fits]")
+    page.wait_for_function(f"() => document.querySelector('#answer').textContent.includes('{seconds[1]}')")
+    assert peak[1] in text_of(page, "#answer")
 
 
-def test_a_search_that_is_stopped_late_keeps_the_best_of_a_smaller_space(visit: Opening) -> None:
-    """The lean answer comes beside a long search: here the long one never ends, because nobody answers it."""
+def test_a_search_whose_connection_is_lost_keeps_the_best_so_far(visit: Opening) -> None:
+    """The stream ends behind one word of progress."""
+    first = answered("plan", *flags(JOB), "--space", "lean")["best"][0]
+    best = {"layout": first["layout"], "verdict": "fits", "seconds": 98.76, "peak_bytes": 50 * GIB}
+    word = {"done": 10, "of": None, "share": None, "seconds_left": None, "best": best}
     page = visit("/bill?" + address(JOB).split("?")[1])
-    page.route("**/api/plan", lambda route: None if "space" not in route.request.post_data else route.continue_())
+    stream = {"content_type": "text/event-stream", "body": f"event: progress\ndata: {json.dumps(word)}\n\n"}
+    page.route("**/api/plan", lambda route: route.fulfill(**stream))
     page.click("nav [data-tab=plan]")
-    page.wait_for_selector("table.best")
-    page.click("#plan button.main")
-    page.wait_for_function("() => document.querySelector('#plan .status').textContent.startsWith('Stopped')")
+    page.wait_for_selector("#plan .faults")
 
-    lean = answered("plan", *flags(JOB), "--space", "lean")
-    assert f"{lean['best'][0]['bill']['step']['seconds']:.2f}" in text_of(page, "table.best tbody tr >> nth=0")
+    assert "without an answer" in text_of(page, "#plan .faults")
+    assert "The search ended before its answer. The best so far stands below" in text_of(page, "#plan .status")
+    assert "98.8 s" in text_of(page, "#plan .so-far") and "50" in text_of(page, "#plan .so-far")
+    page.unroute("**/api/plan")
+    page.click("#plan button.main")
+    page.wait_for_selector("table.best")
+    assert page.locator("#plan .so-far, #plan .faults").count() == 0
 
 
 def test_two_layouts_are_compared_item_by_item(visit: Opening) -> None:

@@ -7,6 +7,7 @@ from ...bill import Bill
 from ...formats.changed import settings_of
 from ...formats.known import FORMATS
 from ...formats.setting import Run
+from ...layout.case import Case
 from ...search.advice import Way, advice_of, ways_to_fit
 from ...search.faster import faster_ways
 from ...show.check.answer import Near
@@ -27,10 +28,10 @@ def near(bill: Bill, text: str) -> tuple[Near, ...]:
 def _near(ways: tuple[Way, ...], bill: Bill, form: ModuleType | None) -> Iterator[Near]:
     for made, after in ways:
         said = advice_of(made, after)
-        same = form and after.cluster.ranks == bill.cluster.ranks
-        settings = settings_of(form, _run(bill), _run(after)) if form and same else None
+        same = form and after.case.cluster.ranks == bill.cluster.ranks
+        settings = settings_of(form, _run(bill), _run(after.case)) if form and same else None
         yield Near(said.change, said.flag, settings or (), said.peak_bytes, said.seconds)
 
 
-def _run(bill: Bill) -> Run:
-    return Run(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)
+def _run(of: Bill | Case) -> Run:
+    return Run(of.model, of.job, of.cluster, of.layout, of.engine)

@@ -10,7 +10,7 @@ from .run_files import check, content_of, fix
 from .words import command_of, given_of
 
 if TYPE_CHECKING:
-    from ...search.plan import Progress
+    from ...search.progress import Progress
     from ..drawing import Drawn
 
 Record = dict[str, Any]

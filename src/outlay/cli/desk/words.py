@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...cluster.catalogue import accelerator_names, node_names
-from ...errors import Fault, InputError, nearest, quoted
+from ...errors import Fault, nearest, quoted
 from ...model.catalogue import is_name, names
 from ..commands import COMMANDS, Command
 from ..flags import FACE, Flag, Given
@@ -123,24 +123,3 @@ def _unknown(word: str, command: Command) -> Fault:
 
 def _fault(*parts: str) -> Fault:
     return Fault(*parts)
-
-
-def flag_of(fault: Fault, words: Words) -> str | None:
-    """The word that a fault is about, as it was given; else as the flag that it names is called."""
-    for text in (fault.what, fault.fix):
-        for found in re.findall(r"--([A-Za-z][\w-]*)", text):
-            form = f"--{found.replace('_', '-')}"
-            forms = next((f.forms for c in COMMANDS for f in c.flags() if form in f.forms), (form,))
-            given = (word for word in words if f"--{word.replace('_', '-')}" in forms)
-            return next(given, forms[0][2:])
-    return {"MOD": "model", "HW0": "on", "ENG": "engine"}.get(fault.code[:3])
-
-
-def errors_of(error: InputError, words: Words) -> dict[str, Any]:
-    """All faults of a question, each with the word that it is about where that is known."""
-    made = []
-    for fault in error.faults:
-        parts = {name: getattr(fault, name) for name in ("code", "what", "rule", "got", "fix")}
-        flag = flag_of(fault, words)
-        made.append(parts | ({"flag": flag} if flag else {}))
-    return {"errors": made}

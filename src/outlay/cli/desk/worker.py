@@ -10,16 +10,14 @@ import json
 import os
 import sys
 import tempfile
-import time
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 from ...errors import InputError
 from .answers import answer
-from .words import errors_of
+from .blame import blamed, errors_of
+from .saying import Saying
 
-EVERY = 0.2  # seconds between two words of progress
 SPACE = 3 * 2**30  # bytes of address space beside what is there without a question
 
 
@@ -56,7 +54,8 @@ def _warm() -> None:
 def _answer(question: dict[str, Any], frames: IO[bytes]) -> None:
     words = question.get("words") or {}
     try:
-        _say(frames, "answer", answer(question["command"], question, Saying(frames)))
+        saying = Saying(lambda record: _say(frames, "progress", record))
+        _say(frames, "answer", blamed(answer(question["command"], question, saying), words))
     except InputError as error:
         _say(frames, "errors", errors_of(error, words))
     except MemoryError:
@@ -71,33 +70,6 @@ def _say(frames: IO[bytes], kind: str, record: dict[str, Any]) -> None:
     frames.write(b"%s %d\n" % (kind.encode(), len(content)))
     frames.write(content)
     frames.flush()
-
-
-class Saying:
-    """The progress of a search, said as frames."""
-
-    def __init__(self, frames: IO[bytes]) -> None:
-        self.frames = frames
-        self.began = self.last = time.monotonic()
-        self.now = self.done = 0
-
-    def __call__(self, counted: int, legal: int, best: float) -> None:
-        """One block more is counted. `legal` is 0 where how many will be depends on what is found."""
-        if counted < self.now:  # another search of the same question
-            self.done += self.now
-        self.now, at = counted, time.monotonic()
-        if at - self.last < EVERY:
-            return
-        self.last = at
-        rate = (self.done + counted) / max(at - self.began, 1e-9)
-        made = {
-            "done": counted,
-            "of": legal or None,
-            "share": min(1.0, counted / legal) if legal else None,
-            "seconds_left": max(0, legal - counted) / rate if legal else None,
-            "best": {"seconds": best} if isfinite(best) else None,
-        }
-        _say(self.frames, "progress", made)
 
 
 if __name__ == "__main__":

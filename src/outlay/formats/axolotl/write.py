@@ -6,63 +6,51 @@ from ..fine_tuning.adapters import bits_of, named_targets
 from ..fine_tuning.models import layer_class
 from ..fine_tuning.reading import OURS
 from ..fine_tuning.writing import (
-    HELD,
-    REASONS,
     Entries,
+    Trainer,
     accumulation,
-    axes_of,
     axis_losses,
-    deepspeed_section,
-    gathered,
-    launch_of,
+    copies_lost,
+    deepspeed_entries,
     memory_losses,
     model_entries,
-    narrow_types,
+    packing_entries,
     type_losses,
-    yaml_text,
+    yaml_of,
 )
-from ..leaving_out import left_out, lost
+from ..leaving_out import lost
 from ..setting import Run, Written
 
 RELEASE = "axolotl 0.19"
-LAUNCH = "torchrun --nnodes {nodes} --nproc-per-node {each} -m axolotl.cli.train config.yaml"
-YOURS = "Which tuning of the model, data (datasets), learning rate and length of the run are yours."
-FP8 = {"fp8": "rowwise", "fp8_tensorwise": "tensorwise"}
+AXOLOTL = Trainer(
+    "axolotl",
+    RELEASE,
+    "torchrun --nnodes {nodes} --nproc-per-node {each} -m axolotl.cli.train config.yaml",
+    "Which tuning of the model, data (datasets), learning rate and length of the run are yours.",
+    fsdp=("tp", "cp", "dp_replicate"),
+    deepspeed=("tp", "ep", "etp"),
+)
+FP8 = {"fp8": "tensorwise", "fp8_rowwise": "rowwise", "fp8_tensorwise": "tensorwise"}
 
 
 def write(run: Run) -> Written:
     """The settings as YAML, with what they cannot say in its first comments."""
-    entries = (
-        *model_entries(run, "base_model"),
-        *_task(run),
-        *_adapter(run),
-        *_precision(run),
-        *_cut(run),
-        *_memory(run),
-    )
-    made, gone = gathered((*entries, *_types(run)))
-    gone += left_out(run, run.engine.name, HELD, REASONS)
-    text = yaml_text(run, RELEASE, launch_of(run, LAUNCH), YOURS, made, gone)
-    return Written(text, "config.yaml", tuple(gone))
-
-
-DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
+    task = (*model_entries(run, "base_model"), *_task(run), *_adapter(run), *_precision(run))
+    return yaml_of(run, AXOLOTL, (*task, *_cut(run), *_memory(run), *_types(run)))
 
 
 def _task(run: Run) -> Entries:
     job = run.job
     yield "sequence_len", job.sequence_length
     yield "micro_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
+    yield "gradient_accumulation_steps", accumulation(run, AXOLOTL)
     if job.optimizer == "muon" and run.engine.name == "hf_trainer":
         yield "optimizer", "muon"
     elif job.optimizer in OURS:
         yield "optimizer", OURS[job.optimizer]
     else:
         yield lost(run, "optimizer", "it has no setting for it here: adam is written")
-    if job.packing is not None:
-        yield "sample_packing", not job.packing.padded
-        yield lost(run, "packing", "how long the documents are is in the data")
+    yield from packing_entries(run, "sample_packing")
 
 
 def _adapter(run: Run) -> Entries:
@@ -85,6 +73,7 @@ def _precision(run: Run) -> Entries:
     how = run.job.precision
     if how in FP8:
         yield from (("bf16", True), ("fp8", True), ("fp8_config", {"recipe": FP8[how]}))
+        yield from [lost(run, "precision", "fp8 is fp8_tensorwise or fp8_rowwise there")] if how == "fp8" else []
     elif how == "fp16":
         yield from (("bf16", False), ("fp16", True))
     elif how == "fp32":
@@ -97,10 +86,7 @@ def _precision(run: Run) -> Entries:
 def _cut(run: Run) -> Entries:
     at = run.layout
     if run.engine.name != "hf_trainer":
-        section, gone = deepspeed_section(run)
-        yield from gone
-        yield "deepspeed", section
-        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under axolotl has no such axis")
+        yield from deepspeed_entries(run, AXOLOTL)
         return
     if at.zero:
         yield "fsdp_version", 2
@@ -113,8 +99,8 @@ def _cut(run: Run) -> Entries:
     if at.zero and (at.tp > 1 or at.cp > 1 or at.dp_replicate > 1):
         yield from (("dp_replicate_size", int(at.dp_replicate)), ("dp_shard_size", int(at.dp_shard)))
     elif at.dp_replicate > 1:
-        yield from (lost(run, name, "without shards all are copies") for name in ("dp_replicate", "dp_shard"))
-    yield from axis_losses(run, FSDP_AXES, "it has no such axis")
+        yield from copies_lost(run)
+    yield from axis_losses(run, AXOLOTL.fsdp, "it has no such axis")
 
 
 def _fsdp(run: Run) -> dict[str, Any]:
@@ -145,4 +131,4 @@ def _memory(run: Run) -> Entries:
 def _types(run: Run) -> Entries:
     """Without DeepSpeed it trains weights that it loads in bf16."""
     bare = run.job.adapter == "none" and run.job.precision == "bf16"
-    return type_losses(run, narrow_types(run) if bare else None)
+    return type_losses(run, bare)

@@ -1,14 +1,14 @@
 """What the writers of fine-tuning share: a run as arguments of a trainer, and what those cannot say."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ...job import AUTO, recipe_of, wire_of
 from ..deepspeed import sections_of
-from ..leaving_out import STATE, cards_of, lost
-from ..setting import Lost, Run
+from ..leaving_out import STATE, cards_of, left_out, lost
+from ..setting import Lost, Run, Written
 from .models import layer_class, name_on_hub
 from .printing import comment, yaml_lines
 from .reading import narrow
@@ -31,7 +31,20 @@ REASONS = {
     "graphs": "it captures no graphs",
     "galore_rank": "it stands in optim_args, in words of galore_torch",
 }
+PARTLY = "without shards all are copies"
 IN_FILE = ("recompute", "optimizer", "precision")  # of DeepSpeed's losses: a trainer says these itself
+
+
+class Trainer(NamedTuple):
+    """One of these formats: what it is, how it starts, what it leaves to its reader, and the axes that it cuts."""
+
+    name: str  # as DeepSpeed's losses say it
+    release: str
+    launch: str  # a line that starts one process a card, of `nodes` and `each`
+    yours: str
+    fsdp: tuple[str, ...]
+    deepspeed: tuple[str, ...]
+    own: tuple[str, ...] = ()  # fields that it holds beside HELD
 
 
 def gathered(entries: Iterable[tuple[str, Any] | Lost]) -> tuple[dict[str, Any], list[Lost]]:
@@ -67,9 +80,24 @@ def deepspeed_section(run: Run) -> tuple[dict[str, Any], list[Lost]]:
     return dict.fromkeys(numbers, "auto") | made, kept
 
 
-def axes_of(run: Run, fsdp: tuple[str, ...], deepspeed: tuple[str, ...]) -> tuple[str, ...]:
-    """The axes of parallelism that a trainer has, under FSDP or under DeepSpeed."""
-    return fsdp if run.engine.name == "hf_trainer" else deepspeed
+def deepspeed_entries(run: Run, trainer: Trainer) -> Entries:
+    """The section, and the axes that a trainer does not have under it."""
+    section, gone = deepspeed_section(run)
+    yield from gone
+    yield "deepspeed", section
+    yield from axis_losses(run, trainer.deepspeed, f"DeepSpeed under {trainer.name} has no such axis")
+
+
+def copies_lost(run: Run) -> Entries:
+    """Copies beside shards, where nothing is sharded."""
+    yield from (lost(run, name, PARTLY) for name in ("dp_replicate", "dp_shard"))
+
+
+def packing_entries(run: Run, key: str) -> Entries:
+    """Whether documents are packed."""
+    if run.job.packing is not None:
+        yield key, not run.job.packing.padded
+        yield lost(run, "packing", "how long the documents are is in the data")
 
 
 def fsdp_config(run: Run) -> dict[str, Any]:
@@ -83,10 +111,10 @@ def fsdp_config(run: Run) -> dict[str, Any]:
     return made | ({"cpu_offload": True} if at.offload_optimizer == at.offload_parameters == 1 else {})
 
 
-def accumulation(run: Run, held: Collection[str]) -> int:
+def accumulation(run: Run, trainer: Trainer) -> int:
     """Micro-batches that each rank adds up: the whole batch over the ranks that get data of their own, among them
-    those of the axes that are not `held`."""
-    at = run.layout
+    those of the axes that the trainer does not have."""
+    at, held = run.layout, trainer.fsdp if run.engine.name == "hf_trainer" else trainer.deepspeed
     replicas = at.dp * prod(getattr(at, name) for name in ("tp", "cp", "pp") if name not in held)
     return max(1, int(run.job.global_batch // (replicas * at.micro_batch)))
 
@@ -122,11 +150,12 @@ def memory_losses(run: Run) -> Entries:
         yield lost(run, "accumulate_whole", "sync_each_batch of accelerator_config is not written")
 
 
-def type_losses(run: Run, own: Mapping[str, Any] | None = None) -> Entries:
-    """Types of the state that are not those which the trainer has: `own`, else those of the engine by itself."""
+def type_losses(run: Run, bare: bool) -> Entries:
+    """Types of the state that are not those which the trainer has. `bare`: weights are loaded in bf16 and trained so,
+    gradients and moments too; else they are those of the engine by itself."""
     if run.engine.name != "hf_trainer":
         return
-    types = dict(own or {})
+    types = narrow(run.job.optimizer) if bare else {}
     written = replace(run.job, **dict.fromkeys(STATE, AUTO) | {"gather_dtype": AUTO} | types)
     one, two = (recipe_of(job, run.engine, run.cluster.accelerator) for job in (run.job, written))
     wires: dict[str, Any] = {
@@ -148,15 +177,23 @@ def type_losses(run: Run, own: Mapping[str, Any] | None = None) -> Entries:
         yield lost(run, "gather_dtype", "weights are gathered in the type of the multiplies")
 
 
-def narrow_types(run: Run) -> dict[str, Any]:
-    """The types of a run whose weights are loaded in bf16 and trained so: gradients and moments too."""
-    return narrow(run.job.optimizer)
-
-
 def launch_of(run: Run, command: str) -> str:
     """A line that starts one process a card."""
     each, nodes = cards_of(run.cluster)
     return command.format(each=each, nodes=nodes)
+
+
+def all_lost(run: Run, trainer: Trainer, gone: Iterable[Lost]) -> list[Lost]:
+    """What is lost by name, and every other field that a trainer does not hold."""
+    return [*gone, *left_out(run, run.engine.name, HELD.union(trainer.own), REASONS)]
+
+
+def yaml_of(run: Run, trainer: Trainer, entries: Iterable[tuple[str, Any] | Lost]) -> Written:
+    """The settings as YAML, with what they cannot say in its first comments."""
+    made, gone = gathered(entries)
+    gone = all_lost(run, trainer, gone)
+    text = yaml_text(run, trainer.release, launch_of(run, trainer.launch), trainer.yours, made, gone)
+    return Written(text, "config.yaml", tuple(gone))
 
 
 def yaml_text(run: Run, release: str, launch: str, yours: str, made: dict[str, Any], gone: list[Lost]) -> str:

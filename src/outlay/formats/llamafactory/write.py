@@ -4,44 +4,41 @@ from ...engines.engine import MEGATRON
 from ..fine_tuning.adapters import bits_of, named_targets
 from ..fine_tuning.reading import OURS
 from ..fine_tuning.writing import (
-    HELD,
-    REASONS,
     Entries,
+    Trainer,
     accumulation,
-    axes_of,
     axis_losses,
-    deepspeed_section,
+    deepspeed_entries,
     fsdp_config,
-    gathered,
-    launch_of,
     memory_losses,
     model_entries,
-    narrow_types,
+    packing_entries,
     type_losses,
-    yaml_text,
+    yaml_of,
 )
-from ..leaving_out import left_out, lost
+from ..leaving_out import lost
 from ..setting import Run, Written
 from .write_megatron import write_megatron
 
 RELEASE = "LLaMA-Factory 0.9.5"
-LAUNCH = "FORCE_TORCHRUN=1 NNODES={nodes} NPROC_PER_NODE={each} llamafactory-cli train config.yaml"
-YOURS = "Which tuning of the model, data (dataset, template), output_dir, learning rate and length are yours."
+FACTORY = Trainer(
+    "LLaMA-Factory",
+    RELEASE,
+    "FORCE_TORCHRUN=1 NNODES={nodes} NPROC_PER_NODE={each} llamafactory-cli train config.yaml",
+    "Which tuning of the model, data (dataset, template), output_dir, learning rate and length are yours.",
+    fsdp=(),
+    deepspeed=("tp", "ep", "etp"),
+    own=("galore_rank",),
+)
 BY_SWITCH = {"galore": "use_galore", "adam_mini": "use_adam_mini", "muon": "use_muon"}
 
 
 def write(run: Run) -> Written:
     """The arguments as YAML, with what they cannot say in its first comments."""
     if run.engine.name in MEGATRON:
-        return write_megatron(run, RELEASE, YOURS)
-    entries = (*model_entries(run, "model_name_or_path"), *_task(run), *_trained(run), *_precision(run), *_cut(run))
-    made, gone = gathered((*entries, *_memory(run), *_types(run)))
-    gone += left_out(run, run.engine.name, {*HELD, "galore_rank"}, REASONS)
-    text = yaml_text(run, RELEASE, launch_of(run, LAUNCH), YOURS, made, gone)
-    return Written(text, "config.yaml", tuple(gone))
-
-
-DEEPSPEED_AXES, FSDP_AXES = ("tp", "ep", "etp"), ()  # that it has
+        return write_megatron(run, RELEASE, FACTORY.yours)
+    task = (*model_entries(run, "model_name_or_path"), *_task(run), *_trained(run), *_precision(run))
+    return yaml_of(run, FACTORY, (*task, *_cut(run), *_memory(run), *type_losses(run, _pure(run))))
 
 
 def _task(run: Run) -> Entries:
@@ -49,7 +46,7 @@ def _task(run: Run) -> Entries:
     yield from (("stage", "sft"), ("do_train", True))
     yield "cutoff_len", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
+    yield "gradient_accumulation_steps", accumulation(run, FACTORY)
     if job.optimizer == "galore" and job.adapter != "none":
         yield lost(run, "optimizer", "LoRA does not go with GaLore: adam is written")
     elif job.optimizer in BY_SWITCH:
@@ -59,9 +56,7 @@ def _task(run: Run) -> Entries:
         yield from (("optim", "sgd"), ("optim_args", "momentum=0.9"))
     else:
         yield "optim", OURS.get(job.optimizer, OURS["adam"])
-    if job.packing is not None:
-        yield "packing", not job.packing.padded
-        yield lost(run, "packing", "how long the documents are is in the data")
+    yield from packing_entries(run, "packing")
 
 
 def _trained(run: Run) -> Entries:
@@ -104,14 +99,11 @@ def _pure(run: Run) -> bool:
 def _cut(run: Run) -> Entries:
     at = run.layout
     if run.engine.name != "hf_trainer":
-        section, gone = deepspeed_section(run)
-        yield from gone
-        yield "deepspeed", section
-        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under LLaMA-Factory has no such axis")
+        yield from deepspeed_entries(run, FACTORY)
         return
     if at.zero:
         yield from (("fsdp", True), ("fsdp_config", fsdp_config(run)))
-    yield from axis_losses(run, FSDP_AXES, "it has no such axis without the Megatron backend")
+    yield from axis_losses(run, FACTORY.fsdp, "it has no such axis without the Megatron backend")
 
 
 def _memory(run: Run) -> Entries:
@@ -123,7 +115,3 @@ def _memory(run: Run) -> Entries:
     if at.offload_activations:
         yield lost(run, "offload_activations", "it has no setting for it")
     yield from memory_losses(run)
-
-
-def _types(run: Run) -> Entries:
-    return type_losses(run, narrow_types(run) if _pure(run) else None)

@@ -9,8 +9,8 @@ from ..setting import Setting
 from .registry import Configuration
 
 CONVERTERS = {
-    "Float8LinearConverter": "fp8",
-    "Float8GroupedExpertsConverter": "fp8",
+    "Float8LinearConverter": "fp8_rowwise",
+    "Float8GroupedExpertsConverter": "fp8_rowwise",
     "MXFP8LinearConverter": "mxfp8",
     "MXFP8GroupedExpertsConverter": "mxfp8",
     "NVFP4LinearConverter": "nvfp4",

@@ -115,6 +115,6 @@ def _converter(held: Held, table: dict[str, Any]) -> None:
     if any(name in names for name in FLOAT8) or switch.value is True:
         recipes = [held.options.get(f"{section}.recipe_name", Placed(None, 0, 0)).value for section in FLOAT8]
         rows = any(isinstance(recipe, str) and recipe.startswith("rowwise") for recipe in recipes)
-        held.options["converter"] = Placed("fp8" if rows else "fp8_tensorwise", one.line, one.column)
+        held.options["converter"] = Placed("fp8_rowwise" if rows else "fp8_tensorwise", one.line, one.column)
     elif any(name in names for name in MX):
         held.options["converter"] = Placed("mxfp8", one.line, one.column)

@@ -29,8 +29,11 @@ REASONS = {
     "offload_activations": "no policy of activation checkpointing offloads",
     "accumulate_whole": "every micro-batch scatters its gradients",
 }
-PRECISIONS = {"fp8": "Float8LinearConverter", "mxfp8": "MXFP8LinearConverter", "nvfp4": "NVFP4LinearConverter"}
-FILTERS = {"fp8": 'filter_fqns=["lm_head", "router.gate"], ', "mxfp8": "", "nvfp4": 'fqns=["layers"], '}
+PRECISIONS = {
+    "fp8_rowwise": "Float8LinearConverter", "mxfp8": "MXFP8LinearConverter", "nvfp4": "NVFP4LinearConverter",
+}  # fmt: skip
+BY_ROWS = ("fp8", "fp8_delayed", "fp8_tensorwise", "fp8_blockwise")  # float8 with other scales
+FILTERS = {"fp8_rowwise": 'filter_fqns=["lm_head", "router.gate"], ', "mxfp8": "", "nvfp4": 'fqns=["layers"], '}
 COMPILED = ("fsdp2-torchtitan", "fsdp2")
 NAME = "outlay_run"
 Options: TypeAlias = Iterator[tuple[str, Any] | Lost]  # an option with its value, None for a switch; or what is lost
@@ -88,7 +91,7 @@ def _switch(path: str, on: bool) -> tuple[str, None]:
 
 def _function(run: Run, base: Configuration | None) -> tuple[list[str], list[Lost]]:
     """The here document of a function, where the configuration has other converters or another exchange of tokens."""
-    precision, at = run.job.precision, run.layout
+    precision, at = "fp8_rowwise" if run.job.precision in BY_ROWS else run.job.precision, run.layout
     wanted = precision if precision in PRECISIONS else "bf16"
     apart = at.ep > 1 and at.moe_dispatch == "deduplicated"
     if base is None:
@@ -210,7 +213,9 @@ def _state(run: Run) -> Options:
         yield lost(run, "overlap_tp", "asynchronous tensor parallelism needs the compiler")
     wide = job.precision == "fp32"
     yield "training.mixed_precision_param", "float32" if wide else "bfloat16"
-    if job.precision not in ("bf16", "fp32", *PRECISIONS):
+    if job.precision in BY_ROWS:
+        yield lost(run, "precision", "its float8 has a scale a row: fp8_rowwise is written")
+    elif job.precision not in ("bf16", "fp32", *PRECISIONS):
         yield lost(run, "precision", "it has bf16, fp32, rowwise fp8, mxfp8 and nvfp4: bf16 is written")
     if job.optimizer != "adam":
         yield lost(run, "optimizer", "AdamW stands in the configuration; DistMuon needs a function of one's own")

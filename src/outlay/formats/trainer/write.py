@@ -8,26 +8,32 @@ from ..fine_tuning.models import name_on_hub
 from ..fine_tuning.printing import comment
 from ..fine_tuning.reading import OURS
 from ..fine_tuning.writing import (
-    HELD,
-    REASONS,
     Entries,
+    Trainer,
     accumulation,
-    axes_of,
+    all_lost,
     axis_losses,
-    deepspeed_section,
+    copies_lost,
+    deepspeed_entries,
     fsdp_config,
     gathered,
     launch_of,
     memory_losses,
-    narrow_types,
+    packing_entries,
     type_losses,
 )
-from ..leaving_out import left_out, lost
+from ..leaving_out import lost
 from ..setting import Lost, Run, Written
 
 RELEASE = "transformers 5.24 with TRL 1.16"
-LAUNCH = "torchrun --nnodes {nodes} --nproc-per-node {each} train.py"
-YOURS = "Which tuning of the model, data, learning rate and length of the run are yours."
+TRAINER = Trainer(
+    "the Trainer",
+    RELEASE,
+    "torchrun --nnodes {nodes} --nproc-per-node {each} train.py",
+    "Which tuning of the model, data, learning rate and length of the run are yours.",
+    fsdp=("tp", "cp", "dp_replicate"),
+    deepspeed=("tp", "cp", "ep", "etp"),
+)
 IMPORTS = {
     "ParallelismConfig": "from accelerate.parallelism_config import ParallelismConfig",
     "LoraConfig": "from peft import LoraConfig",
@@ -39,9 +45,9 @@ EVERYTHING = "all-linear"
 
 def write(run: Run) -> Written:
     """The arguments as a piece of Python, with what they cannot say in its first comments."""
-    made, gone = gathered((*_model(run), *_task(run), *_cut(run), *_memory(run), *type_losses(run, _own(run))))
+    made, gone = gathered((*_model(run), *_task(run), *_cut(run), *_memory(run), *type_losses(run, _bare(run))))
     peft, more = gathered(_adapter(run))
-    gone = [*gone, *more, *left_out(run, run.engine.name, HELD, REASONS)]
+    gone = all_lost(run, TRAINER, (*gone, *more))
     body = [f'MODEL = "{_plain(name_on_hub(run.model) or run.model.name)}"', *_call("args", "SFTConfig", made)]
     if peft:
         body += _call("peft_config", "LoraConfig", peft)
@@ -52,7 +58,12 @@ def write(run: Run) -> Written:
     used = [line for name, line in IMPORTS.items() if any(f"{name}(" in line for line in body)]
     lines = [comment(f"{RELEASE}. Written by outlay for {run.model.name} on {run.cluster.name}.")]
     lines += [comment(f"NOT IN THIS FILE: {one}") for one in gone]
-    lines += [comment(f"launch: {launch_of(run, LAUNCH)}"), comment(YOURS), comment(f"then: {trainer}"), ""]
+    lines += [
+        comment(f"launch: {launch_of(run, TRAINER.launch)}"),
+        comment(TRAINER.yours),
+        comment(f"then: {trainer}"),
+        "",
+    ]
     return Written("\n".join([*lines, *used, "", *body, ""]), "train.py", tuple(gone))
 
 
@@ -88,14 +99,11 @@ def _model(run: Run) -> Entries:
         yield Lost("model", run.model.name, "the catalogue has no id of the hub for it: MODEL is yours")
 
 
-DEEPSPEED_AXES, FSDP_AXES = ("tp", "cp", "ep", "etp"), ("tp", "cp", "dp_replicate")  # that it has
-
-
 def _task(run: Run) -> Entries:
     job = run.job
     yield "max_length", job.sequence_length
     yield "per_device_train_batch_size", int(run.layout.micro_batch)
-    yield "gradient_accumulation_steps", accumulation(run, axes_of(run, FSDP_AXES, DEEPSPEED_AXES))
+    yield "gradient_accumulation_steps", accumulation(run, TRAINER)
     if job.optimizer == "momentum":
         yield from (("optim", "sgd"), ("optim_args", "momentum=0.9"))
     elif job.optimizer in OURS:
@@ -106,9 +114,7 @@ def _task(run: Run) -> Entries:
     yield from [("fp16", True)] if job.precision == "fp16" else []
     if job.precision not in ("bf16", "fp16", "fp32"):
         yield lost(run, "precision", "fp8 is Accelerate's (mixed_precision fp8): bf16 is written")
-    if job.packing is not None:
-        yield "packing", not job.packing.padded
-        yield lost(run, "packing", "how long the documents are is in the data")
+    yield from packing_entries(run, "packing")
     kind = _loaded(run)
     yield from [("model_init_kwargs", {"dtype": kind})] if kind else []
 
@@ -123,8 +129,8 @@ def _loaded(run: Run) -> str:
     return "bfloat16" if bare and job.master_dtype == "none" else ""
 
 
-def _own(run: Run) -> Mapping[str, Any] | None:
-    return narrow_types(run) if run.job.adapter == "none" and _loaded(run) else None
+def _bare(run: Run) -> bool:
+    return run.job.adapter == "none" and bool(_loaded(run))
 
 
 def _adapter(run: Run) -> Entries:
@@ -149,12 +155,9 @@ def _quantised(run: Run, bits: int) -> dict[str, Any]:
 def _cut(run: Run) -> Entries:
     at = run.layout
     if run.engine.name != "hf_trainer":
-        section, gone = deepspeed_section(run)
-        yield from gone
-        yield "deepspeed", section
+        yield from deepspeed_entries(run, TRAINER)
         if at.cp > 1:
             yield "parallelism_config", _Object("ParallelismConfig", {"sp_backend": "deepspeed", "sp_size": int(at.cp)})
-        yield from axis_losses(run, DEEPSPEED_AXES, "DeepSpeed under the Trainer has no such axis")
         return
     if at.zero:
         yield from (("fsdp", True), ("fsdp_config", fsdp_config(run)))
@@ -167,10 +170,10 @@ def _cut(run: Run) -> Entries:
         made = {name: int(size) for name, size in sizes.items() if size > 1}
         yield "parallelism_config", _Object("ParallelismConfig", made)
     if copies:
-        yield from (lost(run, name, "without shards all are copies") for name in ("dp_replicate", "dp_shard"))
+        yield from copies_lost(run)
     if at.cp > 1 and at.cp_kind != "all_gather":
         yield lost(run, "cp_kind", "all-gather is its own; alltoall stands in cp_handler")
-    yield from axis_losses(run, FSDP_AXES, "it has no such axis")
+    yield from axis_losses(run, TRAINER.fsdp, "it has no such axis")
 
 
 def _memory(run: Run) -> Entries:

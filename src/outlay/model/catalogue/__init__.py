@@ -66,9 +66,16 @@ def entry(name: str) -> Entry:
 
 
 def load(name: str, *, family: str | None = None, part: str | None = None) -> Model:
-    """One model of the catalogue."""
+    """One model of the catalogue; as it is, it is read once, and shared: a model is frozen."""
     found = entry(name)
+    if family is None and part is None:
+        return _as_it_is(found.name)
     return read_config(found.config, family=family, part=part, name=found.name)
+
+
+@cache
+def _as_it_is(name: str) -> Model:
+    return read_config(entry(name).config, name=name)
 
 
 def find(

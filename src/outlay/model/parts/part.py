@@ -22,9 +22,19 @@ class Dimension:
 
 Dimensions: TypeAlias = Mapping[str, tuple[Dimension, ...]]  # name -> the pieces that add up to it
 
-GATHER: Mapping[str, Any] = {"kind": "sequence", "times": "with_sp", "times_back": "gather_back"}
+GATHER: Mapping[str, Any] = {
+    "kind": "sequence",
+    "times": "with_sp",
+    "times_back": "gather_back",
+    "sent": "gathered_value",
+}
 """Into a column-parallel matrix."""
-SCATTER: Mapping[str, Any] = {"kind": "sequence", "times": "scatter_forward", "times_back": "with_sp"}
+SCATTER: Mapping[str, Any] = {
+    "kind": "sequence",
+    "times": "scatter_forward",
+    "times_back": "with_sp",
+    "sent_back": "gathered_value",
+}
 """Out of a row-parallel matrix."""
 SUM: Mapping[str, Any] = {"kind": "all_reduce", "times": "two", "times_back": "two"}
 """Of parts of a value that the ranks hold."""

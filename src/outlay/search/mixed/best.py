@@ -23,7 +23,7 @@ from ...model.model import Model
 from ...step.overlap import exposed_data
 from ...step.total import straggler_seconds
 from ..fitting import allocatable
-from ..plan import Progress
+from ..progress import Progress
 from ..split.best import MOST_LAYERS, in_reach
 from .ground import Ground
 from .program import Program, Weight

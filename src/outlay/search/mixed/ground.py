@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ...bill import BEYOND_LAYERS, load
-from ...layer import Exchange, LayerCosts, ModelCosts, model_costs
+from ...bill import load
+from ...layer import Exchange, LayerCosts, ModelCosts, costs_of
 from ...layout.case import Case
 from ...layout.stages import Stage
 from ...memory.activations import one_pass_bytes
@@ -86,8 +86,7 @@ class Ground:
         for strategy, case in self.cases.items():
             key = strategy.tp, strategy.modules
             if key not in walked:
-                at = replace(case.layout, **BEYOND_LAYERS)
-                walked[key] = model_costs(case.model, case.job, case.cluster, at, case.engine)
+                walked[key] = costs_of(case)
         return {way: self._again(way, walked[way.tp, way.modules]) for way in self.cases}
 
     def _again(self, way: Strategy, costs: ModelCosts) -> ModelCosts:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ...errors import InputError
 from ...layout.axes import Layout
-from ..plan import Plan, Progress
+from ..plan import Plan
+from ..progress import Progress
 from ..split.best import unfilled
 from ..split.plan import roomier
 from .best import Mixed, Mixes, best_mixes, plain

@@ -97,7 +97,7 @@ def _timed(
 ) -> Iterator[Timed]:
     """The kernels, each with its exchanges: before it, or behind it. What the host takes stands at the router."""
     shown = {
-        "tp": float(where(case.layout.overlap_tp, 1 - case.engine.tp_hidden, 1)),
+        "tp": float(case.tensor_shown),
         "ep": float(where(case.layout.overlap_ep, 1 - case.engine.ep_hidden, 1)),
     }
     host = float(costs.forward) - sum(float(row.forward(here, speed)) for row in rows if not isinstance(row, Move))

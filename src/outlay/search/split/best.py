@@ -5,12 +5,13 @@ from typing import Literal
 
 import numpy as np
 
-from ...bill import BEYOND_LAYERS, Bill, case_of, costs_of, count
+from ...bill import Bill, case_of, count
 from ...cluster.accelerator import Cluster
 from ...engines.engine import Engine
 from ...engines.tables import engine as find_engine
 from ...errors import Fault, InputError
 from ...job import AUTO, Job
+from ...layer import costs_of
 from ...layout.axes import Layout
 from ...layout.case import Case
 from ...layout.stages import chunk_layers, chunk_sizes
@@ -152,7 +153,7 @@ def sizes_of(bill: Bill) -> tuple[int, ...]:
 
 def pipeline_of(case: Case, every: bool = False) -> Pipeline:
     """The pipeline of a case; `every` layer is recomputed where full recompute is asked for."""
-    costs = costs_of(case.model, case.job, case.cluster, replace(case.layout, **BEYOND_LAYERS), case.engine)
+    costs = costs_of(case)
     if every and case.layout.recompute == "full":
         case = replace(case, layout=replace(case.layout, recompute_layers=case.model.layers))
     return Pipeline(case, costs)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from ..models import Norm, angles, cross_entropy, rotated
+from ..models.llama import Norm, angles, cross_entropy, rotated
 from .parts import BACK, GATE, LOSS, NORM, RESIDUAL, ROTATE
 from .shapes import COPIED
 from .tasks import FORWARD, INPUT_GRADIENT, Task

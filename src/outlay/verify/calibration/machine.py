@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from ..together import accelerated, launched
+from ..launched import launched
+from ..together import accelerated
 from .devices import accelerator_of
 from .machine_file import Rank
 

@@ -101,15 +101,19 @@ const BY_CODE = [
   [/^LAY00[78]/, "seq"],
 ];
 
-/** The field that a fault is about; "" where none is. @param {any} fault */
+/**
+ * The field that a fault is about: that of the word which the server blames, or where a word without a field of its own
+ * is listed; else one that the fault names; "" where none is.
+ * @param {any} fault
+ */
 function fieldOf(fault) {
   const said = [fault.flag, ...(`${fault.fix} ${fault.rule}`.match(/--[a-z-]+/g) ?? [])]
     .filter(Boolean)
     .map((flag) => flag.replace(/^--/, ""));
-  const code = BY_CODE.find(([pattern]) => pattern.test(fault.code))?.[1];
-  return (
-    [fault.flag && said[0], ...said.slice(fault.flag ? 1 : 0), code].find((name) => name && byId(`e-${name}`)) ?? ""
-  );
+  const code = BY_CODE.find(([pattern]) => pattern.test(fault.code))?.[1],
+    listed = fault.flag && document.querySelector(`#others [data-remove="${CSS.escape(fault.flag)}"]`);
+  if (listed && !byId(`e-${fault.flag}`)) return "other";
+  return [...said, code].find((name) => name && byId(`e-${name}`)) ?? "";
 }
 
 /** Show faults, each under its field and all others at the top; an empty list clears them. @param {any[]} faults */

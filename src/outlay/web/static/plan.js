@@ -5,7 +5,7 @@ import { announce, el, fill } from "./dom.js";
 import { faultOf } from "./answer.js";
 import { degrees } from "./labels.js";
 import { duration, short } from "./numbers.js";
-import { answered, nothing } from "./planned.js";
+import { answered, nothing, soFar } from "./planned.js";
 
 const RANGES = [
   ["tp", "1..8"],
@@ -15,7 +15,6 @@ const RANGES = [
   ["vpp", ""],
   ["mbs", "1..4"],
 ];
-const LONG = 2500; // ms of searching after which a lean space is searched beside it
 const SPACES = ["", "lean", "middle", "full"];
 
 /**
@@ -40,55 +39,36 @@ export function planView(host, on) {
   );
   fill(host, asked, result);
   let running = null,
-    shown = null,
-    done = false;
+    shown = null;
 
   async function run() {
     const { words, config } = on.question(),
       narrowed = narrow.words(),
       body = { words: { ...words, ...narrowed }, config };
     running = new AbortController();
-    [shown, done] = [null, false];
-    const signal = running.signal,
-      began = performance.now();
+    shown = null;
+    const began = performance.now();
     go.textContent = "Stop";
     on.searched(narrowed);
     let last = null;
     const tell = setInterval(() => tick(began, last), 250);
+    const heard = (event) => {
+      last = event;
+      if (!event.best || JSON.stringify(event.best) === JSON.stringify(shown)) return;
+      shown = event.best;
+      fill(result, soFar(shown, on.take));
+    };
     try {
-      const lean = narrowed.space ? 0 : setTimeout(() => first(body, signal), LONG);
-      shown = await search(
-        body,
-        (event) => {
-          last = event;
-        },
-        signal,
-      ).finally(() => clearTimeout(lean));
-      [done, last] = [true, null];
-      show(shown);
+      shown = await search(body, heard, running.signal);
+      last = null;
+      fill(result, shown.best.length ? answered(shown, on) : nothing(shown));
       status.textContent = `Searched in ${duration((performance.now() - began) / 1000)}.`;
       announce(`best layout ${degrees(shown.best[0]?.layout ?? {}, shown.best[0]?.bill.derived.dp ?? 0)}`, 0);
     } catch (error) {
-      if (error.name === "AbortError") stopped(last);
-      else fill(result, (error instanceof Faults ? error.faults : [{ what: String(error) }]).map(faultOf));
+      ended(error);
     } finally {
       clearInterval(tell);
       [running, progress.hidden, go.textContent] = [null, true, "Search"];
-    }
-  }
-
-  /**
-   * Where it takes long, a lean space beside it: a good layout stands there soon, and stays where the search is
-   * stopped.
-   */
-  async function first(body, signal) {
-    try {
-      const lean = await search({ ...body, words: { ...body.words, space: "lean" } }, () => {}, signal);
-      if (done || !lean.best.length) return;
-      shown = lean;
-      show(lean);
-    } catch {
-      /* stopped, or refused: then the search itself says why */
     }
   }
 
@@ -97,32 +77,24 @@ export function planView(host, on) {
     if (!last) return;
     if (last.share === null || last.share === undefined) progress.removeAttribute("value");
     else progress.value = last.share;
-    const seconds = last.best?.seconds;
     status.textContent = [
       `${short(last.done)}${last.of ? ` of ${short(last.of)}` : ""} layouts counted`,
-      seconds ? `best so far ${duration(seconds)} a step` : "",
+      last.best ? said(last.best) : "",
       last.seconds_left ? `about ${duration(last.seconds_left, 2)} left` : "",
     ]
       .filter(Boolean)
       .join(", ");
   }
 
-  function stopped(last) {
-    const least = shown?.best[0]?.bill.step.seconds,
-      found = last?.best?.seconds;
-    status.textContent =
-      "Stopped. " +
-      (shown
-        ? "The best layouts so far stand below: those of the lean space, which was searched beside it."
-        : "Nothing was found yet.") +
-      (found && (!least || found < least)
-        ? ` One of ${duration(found)} a step was found after it; its layout is known when the search ends.`
-        : "");
+  /** However a search ends before its answer, the best so far stays. */
+  function ended(error) {
+    const stopped = error.name === "AbortError",
+      faults = stopped ? [] : error instanceof Faults ? error.faults : [{ what: String(error) }];
+    const found = shown ? "The best so far stands below; what was not counted may be better." : "Nothing was found yet.";
+    if (stopped) status.textContent = `Stopped. ${found}`;
+    else status.textContent = shown ? `The search ended before its answer. ${found}` : "";
+    fill(result, faults.map(faultOf), shown && soFar(shown, on.take));
     announce(status.textContent, 0);
-  }
-
-  function show(plan) {
-    fill(result, plan.best.length ? answered(plan, on) : nothing(plan));
   }
 
   asked.addEventListener("submit", (event) => {
@@ -142,6 +114,12 @@ export function planView(host, on) {
       fill(result);
     },
   };
+}
+
+/** The best so far in a few words. @param {any} best */
+function said({ layout, verdict, seconds }) {
+  const words = degrees(layout, layout.dp_replicate * layout.dp_shard);
+  return verdict === "fits" ? `best so far: ${words}, ${duration(seconds)} a step` : "none fits so far";
 }
 
 /** The limits of the space. */

@@ -4,10 +4,47 @@ import { ask } from "./ask.js";
 import { tableTools } from "./bars.js";
 import { el, scrolling, table } from "./dom.js";
 import { scatter } from "./frontier.js";
-import { degrees, label } from "./labels.js";
+import { SHAPES, degrees, label, options } from "./labels.js";
 import { best as bestTable, filtered } from "./layouts.js";
 import { GIB, both, counted, duration, figure, gib, percent, short, whole } from "./numbers.js";
 import { ofLayout } from "./words.js";
+
+const line = (key, ...said) => el("p", { class: "line" }, el("b", { class: "key" }, key), " ", el("span", {}, said));
+
+/**
+ * The best layout of a search that goes on, or was stopped.
+ * @param {any} best of the newest event of progress @param {(words: any) => void} take
+ */
+export function soFar(best, take) {
+  const { layout, verdict } = best,
+    fits = verdict === "fits";
+  return [
+    el(
+      "section",
+      { class: "answer best so-far", "aria-label": "the best layout so far" },
+      el(
+        "p",
+        { class: "line first" },
+        el(
+          "b",
+          { class: "key", "data-verdict": verdict },
+          el("span", { class: "shape", "aria-hidden": "true" }, SHAPES[verdict]),
+          fits ? "BEST SO FAR" : "NONE FITS SO FAR",
+        ),
+        " ",
+        el("span", {}, fits ? "" : "the smallest: ", degrees(layout, layout.dp_replicate * layout.dp_shard)),
+      ),
+      line("STEP", duration(best.seconds)),
+      line("MEMORY", both(best.peak_bytes)),
+      line("OPTIONS", options(layout)),
+      el(
+        "p",
+        { class: "suggestions" },
+        el("button", { type: "button", class: "apply", onclick: () => take(ofLayout(layout)) }, "Take it to the bill"),
+      ),
+    ),
+  ];
+}
 
 /** Where no layout of the space fits. @param {any} plan */
 export const nothing = (plan) => [
@@ -80,7 +117,6 @@ function headline(plan, bill) {
     [low, high] = step.band_seconds,
     found = plan.search,
     fitting = found.legal - found.did_not_fit;
-  const line = (key, ...said) => el("p", { class: "line" }, el("b", { class: "key" }, key), " ", el("span", {}, said));
   return [
     el(
       "p",
@@ -119,13 +155,7 @@ function close(plan) {
   const high = plan.best[0].bill.step.band_seconds[1],
     near = plan.best.filter((each) => each.bill.step.band_seconds[0] <= high).length;
   if (near < 2) return null;
-  return el(
-    "p",
-    { class: "line" },
-    el("b", { class: "key" }, "CLOSE"),
-    " ",
-    el("span", {}, `1 to ${near} overlap within their bands: run the first ones for 20 steps before choosing`),
-  );
+  return line("CLOSE", `1 to ${near} overlap within their bands: run the first ones for 20 steps before choosing`);
 }
 
 /** @returns {import("./frontier.js").Point[]} */

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..model.families import FAMILIES, RENAMED, WRAPPERS
-from ..model.huggingface import read_config
+from ...model.families import FAMILIES, RENAMED, WRAPPERS
+from ...model.huggingface import read_config
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,6 +18,7 @@ Config = Mapping[str, Any]
 # A padding token outside the vocabulary is refused by the class; which one it is changes no count. Nor does rotation.
 DROPPED = {"model_type", "auto_map", "quantization_config", "rope_scaling", "rope_parameters", "pad_token_id"}
 THINKERS = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_moe_thinker"}
+HOW = {"attn_implementation": "eager", "experts_implementation": "batched_mm"}  # experts as torch's counter sees them
 BESIDE = ("visual", "vision", "audio", "projector")  # in the names of what stands beside a language model
 
 

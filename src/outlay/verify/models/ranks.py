@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from ..layout.axes import Layout
+from ...layout.axes import Layout
 
 AXES = ("copies", "shards", "tensor")
 

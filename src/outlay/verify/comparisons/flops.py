@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..job import Job
-from ..model.model import Model
-from ..model.parts import Attention
-from ..undivided import backward_flops, sequence_flops
-from .comparison import Comparison
-from .configs import Config, built
+from ...job import Job
+from ...model.model import Model
+from ...model.parts import Attention
+from ...undivided import backward_flops, sequence_flops
+from ..comparison import Comparison
+from ..models.configs import HOW, Config, built
 
 if TYPE_CHECKING:
     from torch import nn
 
-HOW = {"attn_implementation": "eager", "experts_implementation": "batched_mm"}  # experts as the counter sees them
 BY_VALUE = {"dbrx", "jetmoe", "longcat_flash", "step3p7", "step3p7_text"}  # they split tokens as the router says
 
 CODE = "transformers' plain code of {part} multiplies otherwise than the kernels that are counted"

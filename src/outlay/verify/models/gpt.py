@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..model.model import Model
-from .models import Attention, Block, Llama, linear
+from ...model.model import Model
+from .llama import Attention, Block, Llama, linear
 
 
 class Plain(nn.Module):

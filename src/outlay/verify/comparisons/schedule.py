@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..schedule.listing import action, to_csv
-from ..schedule.orders import order_in_rounds
-from ..schedule.passes import Order
-from .comparison import Comparison
+from ...errors import InputError
+from ...schedule.listing import action, to_csv
+from ...schedule.orders import order_in_rounds
+from ...schedule.passes import Order
+from ..comparison import Comparison
 
 if TYPE_CHECKING:
     from unittest.mock import Mock

@@ -14,13 +14,13 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.utils.checkpoint import checkpoint
 
-from ..layout.case import Case
-from ..layout.stages import chunk_layers
-from ..schedule.listing import to_csv
-from ..simulated import order_of
-from .build import cut
-from .models import Llama, cross_entropy
-from .training import filled, shaped
+from ...layout.case import Case
+from ...layout.stages import chunk_layers
+from ...schedule.listing import to_csv
+from ...simulated import order_of
+from ..models.build import cut
+from ..models.llama import Llama, cross_entropy
+from .made import filled, shaped
 
 
 class Slice(Llama):

@@ -21,7 +21,7 @@ from torch.distributed.pipelining.schedules import (
     get_schedule_class,
 )
 
-from .together import here
+from ..together import here
 
 WIDTH, ROWS = 16, 2  # of what is sent: small, so that a message costs its latency
 SQUARE = {"cpu": 256, "cuda": 4096}  # a matrix that is multiplied

@@ -5,10 +5,9 @@ layers, in plain PyTorch.
 """
 
 import gc
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -16,25 +15,23 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import DeviceType
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import loss_parallel
 from torch.profiler import ProfilerActivity, profile
 
-from ..layout.case import Case
-from .build import cut, plain_model, recomputed
-from .gpt import gpt
-from .models import Attention, Norm, angles
-from .profiled import ON_A_CPU, ON_A_DEVICE, Device, Kernel, Moments, Ran, moments_of
-from .ranks import AXES
-from .sizing import ROOM, AtHand
-from .together import here, launched
+from ...layout.case import Case
+from ..models.llama import cross_entropy
+from ..models.ranks import AXES
+from ..together import here
+from .devices import described
+from .made import made
+from .profiled import ON_A_CPU, ON_A_DEVICE, Kernel, Moments, Ran, moments_of
+from .staged import staged
 
 STEPS = ("pipeline", *AXES)  # the mesh of a run, the slowest axis first
-SPREAD = 0.02  # of the weights as they begin
 LEARNING = 1e-4
-HIDDEN = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 MEMORY = "[memory]"  # what torch's profiler calls an allocation
 
 
@@ -70,8 +67,6 @@ def step_of(case: Case, device: torch.device) -> Callable[[], None]:
     targets = tokens.roll(-1, 1)
     within: Callable[[], Any] = loss_parallel if at.tp > 1 else nullcontext
     if at.pp > 1:
-        from .staged import staged
-
         passes, models = staged(case, mesh, device, (tokens, targets))
     else:
         models = [made(case, mesh, device)]
@@ -89,8 +84,6 @@ def step_of(case: Case, device: torch.device) -> Callable[[], None]:
 
 def whole_passes(case: Case, model: nn.Module, tokens: Tensor, targets: Tensor) -> Callable[[], None]:
     """Forward and backward pass of each micro-batch through a model that is not cut into stages."""
-    from .models import cross_entropy
-
     many, at = int(case.micro_batches), case.layout
     batches = [*zip(tokens.chunk(many), targets.chunk(many), strict=True)]
     whole = bool(at.accumulate_whole or at.zero == 0)
@@ -105,52 +98,6 @@ def whole_passes(case: Case, model: nn.Module, tokens: Tensor, targets: Tensor) 
             cross_entropy(model(inputs), aims).backward()
 
     return passes
-
-
-def made(case: Case, mesh: DeviceMesh, device: torch.device) -> nn.Module:
-    """The model of a case on this rank: cut first, and given memory then."""
-    model = shaped(case)
-    cut(model, mesh, case)
-    filled(model, case, device)
-    if case.model.tied:
-        table = model.embedding if isinstance(model.embedding, nn.Embedding) else model.embedding.tokens
-        table.weight = model.head.weight
-    return model
-
-
-def shaped(case: Case) -> nn.Module:
-    """The model of a case without memory."""
-    with torch.device("meta"), dtype_of(case):
-        model = gpt(case.model) if case.model.positions else plain_model(case.model)[0]
-    recomputed(model, case.layout.recompute)
-    return model
-
-
-@contextmanager
-def dtype_of(case: Case) -> Iterator[None]:
-    """The type that weights are made in: fp32 where they are cast for each use."""
-    cast = case.layout.zero or case.layout.dp > 1 or case.job.precision == "fp32"
-    torch.set_default_dtype(torch.float32 if cast else torch.bfloat16)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def filled(model: nn.Module, case: Case, device: torch.device) -> None:
-    """Give a model memory and weights, positions, and the kernels of its device."""
-    model.to_empty(device=device)
-    with torch.no_grad():
-        for weight in model.parameters():
-            nn.init.normal_(weight, mean=float(weight.dim() == 1), std=SPREAD)
-    dtype = torch.float32 if case.job.precision == "fp32" else torch.bfloat16
-    for part in model.modules():
-        if isinstance(part, Norm):
-            part.fused = device.type == "cpu"  # torch has a fused one on a GPU
-        if isinstance(part, Attention):
-            shape = (case.job.sequence_length, part.dim)
-            part.rotate = not case.model.positions
-            part.tables = angles(torch.empty(shape, dtype=dtype, device=device))
 
 
 def adam(models: list[nn.Module]) -> torch.optim.Optimizer:
@@ -240,52 +187,3 @@ def standing_bytes() -> int:
             storage = each.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
     return sum(sizes.values())
-
-
-def at_hand(asked: str, ranks: int) -> AtHand | None:
-    """The devices that ranks can have: accelerators, or the cores of a CPU where that is asked for; else nothing.
-
-    A CPU hides the accelerators from all that runs, from here on.
-    """
-    world = int(os.environ["WORLD_SIZE"]) if launched() else 0
-    if asked == "cpu":
-        os.environ.update(dict.fromkeys(HIDDEN, ""))
-        cores = world or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return AtHand("cpu", cores, ROOM * held / min(cores, ranks))
-    if not torch.cuda.is_available():
-        return None
-    here = range(torch.cuda.device_count())
-    memory = min(torch.cuda.get_device_properties(number).total_memory for number in here)
-    return AtHand("cuda", world or len(here), memory)
-
-
-def described(device: torch.device) -> Device:
-    """What a device says of itself."""
-    libraries = {"torch": torch.__version__}
-    if device.type == "cpu":
-        return Device("cpu", processor(), 0, libraries)
-    of = torch.cuda.get_device_properties(device)
-    libraries |= {"cuda": str(torch.version.cuda or torch.version.hip), "driver": driver()}
-    libraries |= {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "cudnn": str(torch.backends.cudnn.version())}
-    return Device("cuda", of.name, int(of.total_memory), libraries)
-
-
-def processor() -> str:
-    """The processor as the system calls it."""
-    import platform
-
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def driver() -> str:
-    """The driver's version."""
-    try:
-        with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
-            return next((word for word in file.readline().split() if word[:1].isdigit()), "")
-    except OSError:
-        return ""

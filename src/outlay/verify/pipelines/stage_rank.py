@@ -22,16 +22,16 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.distributed.pipelining.stage import PipelineStage
 from torch.utils.checkpoint import checkpoint
 
-from ..job import HALF
-from ..layout.case import Case
-from ..layout.stages import chunk_layers, rank_chunks
-from ..schedule.listing import to_csv
-from ..simulated import order_of
-from .build import plain_model, recomputed, uneven
-from .collectives import Call, Log
-from .models import Llama, cross_entropy
-from .ranks import one_of
-from .tracking import Places, ShardedTracker, Snapshot, WholeTracker, plain, shapes_apart
+from ...job import HALF
+from ...layout.case import Case
+from ...layout.stages import chunk_layers, rank_chunks
+from ...schedule.listing import to_csv
+from ...simulated import order_of
+from ..comparisons.collectives import Call, Log
+from ..comparisons.tracking import Places, ShardedTracker, Snapshot, WholeTracker, plain, shapes_apart
+from ..models.build import plain_model, recomputed, uneven
+from ..models.llama import Llama, cross_entropy
+from ..models.ranks import one_of
 
 MESH = ("pipeline", "copies", "shards")
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..bill import Bill, count
-from ..cluster.accelerator import Cluster
-from ..engines.engine import Engine
-from ..errors import Fault, InputError
-from ..job import AUTO, Job
-from ..layout.axes import Layout
-from ..model.model import Model
+from ...bill import Bill, count
+from ...cluster.accelerator import Cluster
+from ...engines.engine import Engine
+from ...errors import Fault, InputError
+from ...job import AUTO, Job
+from ...layout.axes import Layout
+from ...model.model import Model
 
 SOME = 4  # micro-batches of a step, and so many a stage of a pipeline
 FEW = 4  # layers that a CPU runs by itself

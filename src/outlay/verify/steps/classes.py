@@ -7,21 +7,21 @@ own work.
 
 from collections.abc import Iterable
 
-from ..bill import Loaded
-from ..engines.rates import rates
-from ..engines.tables import kernels_of, precision
-from ..items import Timed
-from ..layer import inventory, passed_back
-from ..layout.case import Case
-from ..layout.sizes import sizes
-from ..memory.activations import recomputed_share
-from ..model.modules import checkpoints
-from ..model.moves import Move
-from ..model.operations import Attention, Linear, Row
-from ..model.reads import only_added
-from ..model.scan import Scan, Scores
-from ..stage import StageCosts
-from ..sums import sum_forward, sum_input_gradient, sum_weight_gradient
+from ...bill import Loaded
+from ...engines.rates import rates
+from ...engines.tables import kernels_of, precision
+from ...items import Timed
+from ...layer import inventory, passed_back
+from ...layout.case import Case
+from ...layout.sizes import sizes
+from ...memory.activations import recomputed_share
+from ...model.modules import checkpoints
+from ...model.moves import Move
+from ...model.operations import Attention, Linear, Row
+from ...model.reads import only_added
+from ...model.scan import Scan, Scores
+from ...stage import StageCosts
+from ...sums import sum_forward, sum_input_gradient, sum_weight_gradient
 from .profiled import ATTENTION, COPIES, EXCHANGE, MATMUL, MEMORY, NOTHING, OPTIMIZER
 
 KERNELS = (MATMUL, ATTENTION, MEMORY)

@@ -1,9 +1,9 @@
 """Parameters of a model against the model that transformers builds: on the meta device, so of any size."""
 
-from ..model.model import Model
-from ..undivided import parameters
-from .comparison import Comparison
-from .configs import BESIDE, Config, built
+from ...model.model import Model
+from ...undivided import parameters
+from ..comparison import Comparison
+from ..models.configs import BESIDE, Config, built
 
 UNREAD = "with matrices of experts that do nothing: the class allocates them and never reads them"
 

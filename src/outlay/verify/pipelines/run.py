@@ -5,39 +5,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..bill import case_of
-from ..layout.case import Case
-from ..schedule.checks import passes
-from ..schedule.executed import drawn, measured, one_by_one, replayed
-from ..schedule.listing import from_csv, to_csv
-from ..schedule.passes import Order
-from ..schedule.timeline import Timeline
-from ..schedule.times import TICK, Times
-from ..simulated import times_of
-from .comparison import Comparison
-from .launched import launched
-from .schedule import LISTS, alike, theirs_of, written
+from ...bill import case_of
+from ...layout.case import Case
+from ...schedule.checks import passes
+from ...schedule.executed import drawn, measured, one_by_one, replayed
+from ...schedule.listing import from_csv, to_csv
+from ...schedule.passes import Order
+from ...schedule.timeline import Timeline
+from ...schedule.times import TICK, Times
+from ...simulated import times_of
+from ..comparison import Comparison
+from ..comparisons.schedule import LISTS, alike, theirs_of, written
+from ..launched import launched
+from ..subject import ASLEEP, Checked, Pacing, Subject
 
 if TYPE_CHECKING:
-    from .subject import Subject
     from .timed_stages import Asked, Seen
 
+KIND = "pipeline"
 HOP = 1e-3  # s a message; assumed, not fitted: a small tensor from process to process
 WITHIN = 0.05  # of the measured makespan
 SHORT = 0.1  # s: of shorter operations, torch's own milliseconds are more than a few percent
 A_CORE = 4  # ranks that are started for each core of this machine: they sleep
-OPERATION = 0.1  # s
 DISTURBED = "on a CPU, stages that compute take cores from each other and from their messages"
-
-
-class Pacing(NamedTuple):
-    """How long an operation lasts in the mean, in seconds, and whether stages multiply matrices for so long."""
-
-    operation: float = OPERATION
-    computes: bool = False
-
-
-ASLEEP = Pacing()
 
 
 @dataclass(frozen=True)
@@ -83,16 +73,8 @@ class PipelineRun:
 class Outcome(NamedTuple):
     """What a run says: its comparisons, and the run, if torch took the order."""
 
-    comparisons: tuple["Held", ...]
+    comparisons: tuple[Checked, ...]
     run: PipelineRun | None
-
-
-class Held(NamedTuple):
-    """One comparison, the share within which both figures should be, and why they differ if they do."""
-
-    comparison: Comparison
-    within: float = 0
-    reason: str = ""
 
 
 def seconds_of(case: Case, order: Order, operation: float) -> tuple[tuple[float, float, float], ...]:
@@ -117,7 +99,7 @@ def not_started(order: Order) -> str:
     return ""
 
 
-def run_order(of: "Subject", order: Order, began: Callable[[str], object]) -> list[Outcome]:
+def run_order(of: Subject, order: Order, began: Callable[[str], object]) -> list[Outcome]:
     """Run one order with the durations of its bill; `began` hears of it. Otherwise as `run_planned`."""
     case = case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]
     planned = Planned(order, int(of.layout.vpp), seconds_of(case, order, of.pacing.operation), of.pacing)
@@ -130,8 +112,8 @@ def run_planned(planned: Sequence[Planned]) -> list[Outcome]:
 
     Raises InputError: VER005 to VER007 where the ranks fail.
     """
+    from ..together import PATIENCE, together
     from .timed_stages import MOST_STEPS, run_pipelines
-    from .together import PATIENCE, together
 
     longest = max(each.diagram.makespan for each in planned) * TICK
     inputs = ([each.asked() for each in planned],)
@@ -143,17 +125,17 @@ def judged(planned: Planned, seen: Sequence["Seen"]) -> Outcome:
     """What the ranks have done beside what they were to do."""
     order, title = planned.order, planned.asked().title
     ours = written(one_by_one(order))
-    size, found = sum(map(len, ours)), list[Held]()
+    size, found = sum(map(len, ours)), list[Checked]()
     if title:
         note = f"torch's own {title} on these ranks, a step without time"
-        found.append(Held(Comparison(f"order of {title}", size, alike(ours, _listed(seen)), "operations", note)))
+        found.append(_order(f"order of {title}", size, alike(ours, _listed(seen)), note))
     if seen[0].refused:
         refused = f"refused: {seen[0].refused}"
-        return Outcome((*found, Held(Comparison("order run", size, 0, "operations", refused))), None)
+        return Outcome((*found, _order("order run", size, 0, refused)), None)
     steps = [measured(order_of_step(order, seen, at), _spans(seen, at)) for at in range(len(seen[0].steps))]
     best = min(range(len(steps)), key=lambda at: steps[at].makespan)
     did = [[done.name for done in rank.steps[best]] for rank in seen]
-    found.append(Held(Comparison("order run", size, alike(ours, did), "operations")))
+    found.append(_order("order run", size, alike(ours, did)))
     replay = replayed(order_of_step(order, seen, best), _spans(seen, best), round(HOP / TICK))
     makespans = tuple(step.makespan * TICK for step in steps)
     clock = max(rank.clock for rank in seen) * TICK
@@ -170,7 +152,11 @@ def order_of_step(order: Order, seen: Sequence["Seen"], at: int) -> Order:
     return from_csv("\n".join(map(",".join, did)), order.name)
 
 
-def _timed(run: PipelineRun) -> Iterator[Held]:
+def _order(name: str, size: int, alike: int, note: str = "") -> Checked:
+    return Checked(KIND, Comparison(name, size, alike, "operations", note), 0)
+
+
+def _timed(run: PipelineRun) -> Iterator[Checked]:
     """Durations: of stages that sleep, what a rank was asked for, and the diagram, which nothing can be faster than."""
     took, pacing = run.measured.makespan * TICK * 1e3, run.planned.pacing
     said = f"each operation as long as it was measured, {HOP * 1e3:g} ms assumed for a message"
@@ -179,11 +165,12 @@ def _timed(run: PipelineRun) -> Iterator[Held]:
         note = f"rank {rank}, the furthest from what was asked: one pass of each stage and kind, the shortest measured"
         if pacing.operation < SHORT:
             note += f"; of operations under {SHORT * 1e3:g} ms what torch itself takes is a large share"
-        yield Held(Comparison("passes", run.asked[rank] * 1e3, run.worked[rank] * 1e3, "ms", note), WITHIN)
+        yield Checked(KIND, Comparison("passes", run.asked[rank] * 1e3, run.worked[rank] * 1e3, "ms", note), WITHIN)
         diagram = run.diagram.makespan * TICK * 1e3
-        yield Held(Comparison("diagram", diagram, took, "ms", "operations as asked, messages at once", least=True))
+        bound = Comparison("diagram", diagram, took, "ms", "operations as asked, messages at once", least=True)
+        yield Checked(KIND, bound, 0)
     reason = DISTURBED if pacing.computes and run.backend == "gloo" else ""
-    yield Held(Comparison("replay", run.replay.makespan * TICK * 1e3, took, "ms", said), WITHIN, reason)
+    yield Checked(KIND, Comparison("replay", run.replay.makespan * TICK * 1e3, took, "ms", said), WITHIN, reason)
 
 
 def _passes_asked(planned: Planned) -> tuple[float, ...]:

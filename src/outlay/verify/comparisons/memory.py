@@ -7,21 +7,21 @@ parallelism. Where the engine's kernels are transformers', its Llama is what run
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..bill import case_of, load
-from ..cluster.accelerator import Cluster
-from ..engines.engine import Engine
-from ..errors import Fault, InputError
-from ..holding import peak_parts
-from ..job import HALF, Job
-from ..layout.axes import Layout
-from ..layout.case import Case
-from ..memory.activations import activation_bytes
-from ..memory.moments import logits_bytes
-from ..memory.peak import allocated_bytes
-from ..memory.states import gradient_bytes, library_bytes, optimizer_bytes, weight_bytes
-from ..model.model import Model
-from ..stage import StageCosts
-from .comparison import Comparison
+from ...bill import case_of, load
+from ...cluster.accelerator import Cluster
+from ...engines.engine import Engine
+from ...errors import Fault, InputError
+from ...holding import peak_parts
+from ...job import HALF, Job
+from ...layout.axes import Layout
+from ...layout.case import Case
+from ...memory.activations import activation_bytes
+from ...memory.moments import logits_bytes
+from ...memory.peak import allocated_bytes
+from ...memory.states import gradient_bytes, library_bytes, optimizer_bytes, weight_bytes
+from ...model.model import Model
+from ...stage import StageCosts
+from ..comparison import Comparison
 from .kinds import items_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Rank(NamedTuple):
 
 def track(case: Case) -> Rank:
     """One step of a case in torch."""
-    from .build import first_rank, layers_of, plain_model, transformers_llama, uneven
+    from ..models.build import first_rank, layers_of, plain_model, transformers_llama, uneven
     from .tracking import tracked_step
 
     build = transformers_llama if case.engine.kernels == "transformers" else plain_model

@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..bill import case_of, load
-from ..job import AUTO
-from ..layout.case import Case
-from ..memory.activations import activation_bytes, in_flight
-from ..memory.messages import message_buffer_bytes, receiving
-from ..memory.moments import logits_bytes
-from ..memory.states import optimizer_bytes, weight_bytes
-from ..stage import StageCosts
-from ..step.traffic import data_bytes, pipeline_bytes
-from . import limits
-from .comparison import Comparison
-from .kinds import items_of
-from .memory import COUNTER, IDS, compared_peak
-from .subject import PEAK, ROUNDING, Checked, Found, NotRun
+from ...bill import case_of, load
+from ...job import AUTO
+from ...layout.case import Case
+from ...memory.activations import activation_bytes, in_flight
+from ...memory.messages import message_buffer_bytes, receiving
+from ...memory.moments import logits_bytes
+from ...memory.states import optimizer_bytes, weight_bytes
+from ...stage import StageCosts
+from ...step.traffic import data_bytes, pipeline_bytes
+from .. import limits
+from ..comparison import Comparison
+from ..comparisons.kinds import items_of
+from ..comparisons.memory import COUNTER, IDS, compared_peak
+from ..scaled import Scaled
+from ..subject import PEAK, ROUNDING, Checked, Found, NotRun
 
 if TYPE_CHECKING:
-    from .layout import Run
     from .stage_rank import Held
 
 EACH = 3  # layers of a chunk between the ends that are run
@@ -43,9 +43,9 @@ def scaled(case: Case, asked: int) -> Case:
     return case_of(replace(model, pattern=alike), job, case.cluster, layout, case.engine)[0]
 
 
-def piped(run: "Run", kinds: tuple[str, ...]) -> Found:
+def piped(small: Scaled, kinds: tuple[str, ...]) -> Found:
     """A few ranks of a pipeline: states, tape and peak, or what they send."""
-    case = scaled(run.whole(), run.asked)
+    case = scaled(small.whole(), small.asked)
     sent = kinds == ("traffic",)
     why = limits.cut_otherwise(case) or piped_otherwise(case) or limits.built_otherwise(case.model, case)
     why = why or ("" if sent else limits.kept_otherwise(case) or one_chunk_otherwise(case))
@@ -54,8 +54,8 @@ def piped(run: "Run", kinds: tuple[str, ...]) -> Found:
         yield NotRun(kinds, why or left[kinds[0]])
         return
     yield from (NotRun((kind,), reason) for kind, reason in left.items() if reason)
-    run.shrinks(case, "traffic" if sent else "memory")
-    run.began("traffic" if sent else "memory")
+    small.shrinks(case, "traffic" if sent else "memory")
+    small.began("traffic" if sent else "memory")
     for one, reason in compare_sent(case) if sent else compare_stages(case):
         word = one.name.partition(",")[0]
         kind = "traffic" if sent else word if word in ("tape", "peak") else "states"

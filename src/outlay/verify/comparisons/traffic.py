@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..bill import load
-from ..items import Timed, traffic_of
-from ..job import HALF, SINGLE
-from ..layout.case import Case
-from .comparison import Comparison
+from ...bill import load
+from ...items import Timed, traffic_of
+from ...job import HALF, SINGLE
+from ...layout.case import Case
+from ..comparison import Comparison
 
 if TYPE_CHECKING:
     from .collectives import Call
@@ -25,7 +25,7 @@ class Logged(NamedTuple):
 
 def log(case: Case, build: "Callable[[Any], Any] | None" = None) -> Logged:
     """The collectives of a second step. The first one is not told: it also makes what lasts. Loads torch."""
-    from .build import first_rank, padding, plain_model, unlearned
+    from ..models.build import first_rank, padding, plain_model, unlearned
     from .collectives import Log
 
     with first_rank(case, build or plain_model) as rank:

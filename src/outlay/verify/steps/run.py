@@ -3,24 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from ..bill import Bill, case_of, load
-from ..cluster.catalogue.tables import accelerator_names
-from ..errors import Fault, InputError
-from ..holding import at_allocator
-from ..layout.case import Case
-from ..model.model import Model, decoder_block
-from ..model.parts import Attention, FeedForward
+from ...bill import Bill, case_of, load
+from ...cluster.catalogue.tables import accelerator_names
+from ...errors import Fault, InputError
+from ...holding import at_allocator
+from ...layout.case import Case
+from ...model.model import Model, decoder_block
+from ...model.parts import Attention, FeedForward
+from ..comparison import Banded, Comparison
+from ..limits import ALONE, built_otherwise, first, kept_otherwise
+from ..scaled import Scaled
+from ..subject import PEAK, Checked, NotRun
 from .classes import counted_step
-from .comparison import Banded, Comparison
-from .limits import ALONE, built_otherwise, first, kept_otherwise
 from .profiled import EXCHANGE, NOTHING, Device, Ran
 from .sizing import AtHand, sized
-from .subject import PEAK, Checked, NotRun, Subject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WARM, TIMED = 3, 5  # steps
 ORDERS = ("gpipe", "1f1b", "interleaved", "looped_bfs")  # that are run: whole backward passes
@@ -132,31 +129,27 @@ def unbuilt(case: Case) -> str:
     return "" if mine == model else f"{model.name} is not of GPT-2's kind"
 
 
-def run_step(
-    of: Subject, layers: int, began: "Callable[[str], object]", scaled: dict[str, None]
-) -> Stepped | NotRun | None:
-    """A step of what is asked on the devices at hand; or why there is none. Nothing on other ranks of torchrun.
-
-    What is smaller than asked is added to `scaled`.
-    """
+def run_step(asked: Scaled) -> Stepped | NotRun | None:
+    """A step of what is asked on the devices at hand; or why there is none. Nothing on other ranks of torchrun."""
+    of = asked.subject
     if why := otherwise(case_of(of.model, of.job, of.cluster, of.layout, of.engine)[0]):
         return NotRun(("step",), why)
-    from .training import at_hand
+    from .devices import at_hand
 
     hand = at_hand(of.device, int(of.layout.world))
     latent = any(part.latent_rank for block in of.model.blocks if (part := block.attention))
     if hand is None or (hand.kind == "cpu" and latent):
         return NotRun(("step",), NO_DEVICE if hand is None else LATENT)
-    small = sized(of.model, of.job, of.cluster, of.layout, of.engine, hand, layers)
-    scaled.update(dict.fromkeys(f"step: {said}" for said in small.scaled))
-    began("step")
+    small = sized(of.model, of.job, of.cluster, of.layout, of.engine, hand, asked.asked)
+    asked.said.update(dict.fromkeys(f"step: {said}" for said in small.scaled))
+    asked.began("step")
     ranks = tuple(ran(small.bill, hand))
     return stepped(small.bill, ranks) if ranks else None
 
 
 def ran(bill: Bill, hand: AtHand) -> list[Ran]:
     """What each rank did. Raises InputError: VER023 where memory runs out, and those of ranks that end too early."""
-    from .together import together
+    from ..together import together
     from .training import trained
 
     case = case_of(bill.model, bill.job, bill.cluster, bill.layout, bill.engine)[0]

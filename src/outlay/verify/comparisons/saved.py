@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..engines.tables import engine, kernel_set
-from ..job import Job
-from ..layer import unpadded
-from ..layout.axes import ALONE
-from ..layout.sizes import sizes
-from ..model.blocks import rows
-from ..model.model import Model, decoder_block
-from ..model.parts import Attention, FeedForward
-from ..sums import split_moves, sum_kept
-from .comparison import Comparison
+from ...engines.tables import engine, kernel_set
+from ...job import Job
+from ...layer import unpadded
+from ...layout.axes import ALONE
+from ...layout.sizes import sizes
+from ...model.blocks import rows
+from ...model.model import Model, decoder_block
+from ...model.parts import Attention, FeedForward
+from ...sums import split_moves, sum_kept
+from ..comparison import Comparison
 
 if TYPE_CHECKING:
     from torch import Tensor, UntypedStorage, dtype, nn
@@ -67,7 +67,7 @@ def compare_saved(batch: int, sequence: int, hidden: int, heads: int) -> tuple[C
     """A GPT layer with dropout against the textbook's 34 s b h + 5 a s^2 b, and against its rows, in bf16."""
     import torch
 
-    from .older_models import EagerAttention, GPTBlock
+    from ..models.other_layers import EagerAttention, GPTBlock
 
     block = GPTBlock(hidden, EagerAttention(hidden, heads, sequence), dropout=True).to(torch.bfloat16)
     for norm in (block.attention_norm, block.mlp_norm):

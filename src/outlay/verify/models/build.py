@@ -15,15 +15,14 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import loss_parallel
 
-from ..job import HALF
-from ..layout.case import Case
-from ..model.model import Model
-from ..model.parts import Attention, Experts, FeedForward
-from .configs import Config, built
-from .flops import HOW
-from .models import Attention as OwnAttention
-from .models import Llama, SwiGLU, cross_entropy, split_tensors
-from .older_models import LatentAttention
+from ...job import HALF
+from ...layout.case import Case
+from ...model.model import Model
+from ...model.parts import Attention, Experts, FeedForward
+from .configs import HOW, Config, built
+from .llama import Attention as OwnAttention
+from .llama import Llama, SwiGLU, cross_entropy, split_tensors
+from .other_layers import LatentAttention
 from .ranks import AXES, mesh_of, one_of
 
 CAUSAL = "sdpa_without_mask"

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from .kernels import Dropout, FusedAttention
-from .models import Norm, angles, linear, rotated
+from .llama import Norm, angles, linear, rotated
 
 
 class EagerAttention(nn.Module):

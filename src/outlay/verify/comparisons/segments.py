@@ -1,7 +1,7 @@
 """Checkpoint segments of a chain of equal layers against torch's own checkpoints, counted in tensors."""
 
-from ..memory.activations import checkpoint_units
-from .comparison import Comparison
+from ...memory.activations import checkpoint_units
+from ..comparison import Comparison
 
 
 def compare_segments(layers: int, segments: int) -> tuple[Comparison, ...]:
