@@ -1,5 +1,6 @@
 """Orders made fast are those that a slow and plain walk makes; a long one costs no more choices than a short one."""
 
+import gc
 from collections.abc import Iterator
 from random import Random
 
@@ -101,3 +102,16 @@ def test_64_ranks_512_micro_batches_are_placed_pass_by_pass_only_until_they_repe
 
     assert placed == [least]
     assert {len(row) for row in found.ranks} == {MICRO_BATCHES * (4 if name == "1f1b_v" else 6)}
+
+
+def test_the_garbage_collector_is_as_it_was_also_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    for before in (True, False):
+        (gc.enable if before else gc.disable)()
+        order("1f1b", 4, 8)
+        assert gc.isenabled() == before
+    gc.enable()
+    monkeypatch.setattr(controllable, "ranks", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        order("v_half", 4, 8, 2)
+
+    assert gc.isenabled()

@@ -1,5 +1,9 @@
 """Orders: what each rank of a pipeline does, one file a family of schedules, each written as its paper writes it."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...errors import Fault, InputError, nearest, quoted
 from ..passes import Order, folded, loop, snake
 from .both_ways import CHIMERA, GEMS
@@ -48,11 +52,24 @@ def order(name: str, pp: int, micro_batches: int, vpp: int = 1, group: int = 0) 
     found = [*range_faults(shape)] or [*chunk_faults(schedule, shape), *schedule.faults(shape)]
     if found:
         raise InputError(*found)
-    ranks = tuple(tuple(row) for row in schedule.ranks(shape))
+    with _uncollected():
+        ranks = tuple(tuple(row) for row in schedule.ranks(shape))
     if schedule.facts.placement in ("loop", "snake"):
         place = loop if schedule.facts.placement == "loop" else snake
         return Order(name, ranks, pp * vpp, micro_batches, place(pp))
     return Order(name, ranks, 2 * pp, micro_batches, folded(pp), schedule.facts.copies)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector: it would look at each of a hundred thousand passes again and again for nothing."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def order_in_rounds(name: str, pp: int, micro_batches: int, vpp: int, even: bool) -> Order:

@@ -20,7 +20,8 @@ PLACES = {"loop": loop, "snake": snake}
 KEPT = 3  # orders that are improved move by move
 RESTARTS = 20  # with a little chance in each choice
 SEEKING = 0.35  # of the time, where the rest is for a proof
-FEW = 0.5  # of the time that is left for a proof, for one rank and for two
+PAIRS = 2  # of ranks, each with the last
+FEW = 0.6  # of the time that is left for a proof, for one rank and for two
 MOST_PASSES = 100_000  # of an order that is sought
 
 Said = Callable[[str, int, int], None]  # told what is done, the shortest makespan so far, and the bound
@@ -141,15 +142,17 @@ class _Search:
     def few(self) -> bool:
         """What no order goes below because of one rank or of two; whether it was stopped.
 
-        The last rank first, and then in every pair: on a V its chunks follow each other, and all wait for them.
+        The last rank first, and in both pairs: on a V its chunks follow each other, and all wait for them. The others
+        are from the first half, where chunks are held longest and are furthest apart.
         """
         until = time.monotonic() + FEW * (self.until - time.monotonic())
         *others, last = range(self.problem.pp)
-        for ranks in ((last,), *((each,) for each in reversed(others)), *((each, last) for each in reversed(others))):
+        pairs = sorted(others, key=lambda rank: abs(4 * rank - self.problem.pp))[:PAIRS]
+        for ranks in ((last,), *((each,) for each in reversed(others)), *((each, last) for each in pairs)):
             left = until - time.monotonic()
             if left <= 0 or self.makespan <= self.bound:
                 return False
-            self.bound, stopped = bounded(self.problem, ranks, left / 3, (self.bound, self.makespan))
+            self.bound, stopped = bounded(self.problem, ranks, left / 2, (self.bound, self.makespan))
             if self.said:
                 self.said("one rank and two", self.makespan, self.bound)
             if stopped:
