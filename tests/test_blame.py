@@ -127,6 +127,12 @@ def test_a_word_beside_a_file_of_a_run_is_blamed_too() -> None:
     assert found == {"MODEL is missing": "model", "--seq is missing": "seq", "--on names no hardware": "on"}
 
 
+def test_a_model_or_a_cluster_that_is_missing_is_blamed_by_its_name() -> None:
+    found = [(fault["code"], fault.get("flag")) for fault in faults("count", {"seq": "4096"})]
+    assert ("CLI004", "model") in found
+    assert {flag for _, flag in found} == {"model", "on"}
+
+
 def test_a_broken_rule_keeps_all_that_the_command_prints_of_it() -> None:
     words = COUNTED | {"tp": "7"}
     plain, told = answer("count", {"words": words})["violations"], faults("count", words)

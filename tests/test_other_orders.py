@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import pickle
 from dataclasses import replace
 from functools import cache
 
@@ -11,20 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlay import Job, Layout, count, load_cluster, load_model, plan
+from outlay import InputError, Job, Layout, count, load_cluster, load_model, plan
 from outlay.bill import Loaded, case_of, load
 from outlay.cli.main import main
+from outlay.errors import Fault
 from outlay.over_time import over_time
 from outlay.schedule.orders import facts, names, order
 from outlay.schedule.timeline import simulate
 from outlay.schedule.times import TICK
 from outlay.search.fitting import limits
 from outlay.search.orders.plan import SOUGHT, Orders, Reordered, reorder
-from outlay.search.orders.sought import problem_for, room, seek
+from outlay.search.orders.sought import Sought, room, seek_in_room
 from outlay.search.orders.standing import Way, standing, unlike, way_of, ways
 from outlay.search.plan import Plan
 from outlay.search.retimed import retime
-from outlay.simulated import run, times_of
+from outlay.simulated import run, seconds_around, times_of
 
 WORDS = ["llama-3.1-8b", "--on", "16xh100-sxm", "--seq", "8192", "--batch", "32", "--tp", "2", "--pp", "4"]
 ALONE = ("dualpipe", "chimera", "gems", "seq1f1b", "bpipe", "pipedream", "pipedream_2bw")
@@ -76,29 +78,21 @@ def test_an_order_takes_as_long_as_its_passes_run_one_by_one(name: str) -> None:
         here = standing(own, each.way)
         assert here is not None
         line = simulate(order(name, 4, int(here.micro_batches), each.way.chunks), times_of(here).in_ticks(TICK))
-        first = next(one for one in orders().ranking if one.own and one.place == each.place)
-        mine = run(load(own), lambda some, at=own.layout: order(str(at.schedule), 4, some, at.vpp)).timeline
-        # what is once a step is the same in every order of the same chunks
-        if each.way == first.way:
-            assert each.seconds - first.seconds == pytest.approx((line.makespan - mine.makespan) * TICK, abs=1e-9)
-        assert each.seconds >= line.makespan * TICK
+        assert each.seconds == pytest.approx(line.makespan * TICK + seconds_around(load(here)), abs=1e-9)
     assert of(name)
 
 
 @pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "interleaved_zb", "zb_h1", "zbv"])
 def test_an_order_holds_what_the_bill_of_its_layout_says(name: str) -> None:
-    """Where a schedule has a closed form, the peak of the passes one by one is that of the bill.
-
-    Not where layers are recomputed in full: the closed form spreads them evenly over the chunks of a rank.
-    """
-    whole = [each for each in of(name) if each.layout.recompute != "full"]
-    for each in whole:
+    """Where a schedule has a closed form, the peak of the passes one by one is that of the bill."""
+    for each in of(name):
         ranked = found().best[each.place - 1]
         at = replace(each.layout, schedule=name)  # type: ignore[arg-type]
         bill = count(found().model, found().job, found().cluster, at, found().engine)
-        assert each.peak_bytes == pytest.approx(bill.memory.peak_bytes, rel=0.005)
+        alike = 0.005 if each.layout.recompute != "full" else 0.02  # here the layers of one chunk, there of any
+        assert each.peak_bytes == pytest.approx(bill.memory.peak_bytes, rel=alike)
         assert (bill.derived.micro_batches, at.pp) == (ranked.bill.derived.micro_batches, ranked.layout.pp)
-    assert len(whole) >= 3
+    assert of(name)
 
 
 def test_the_fastest_that_fits_is_first_and_those_that_do_not_fit_are_last() -> None:
@@ -157,7 +151,7 @@ def test_an_order_that_is_sought_fits_and_is_no_slower_than_a_schedule_that_hold
     assert case is not None
     here = load(case)
     most = room(here)
-    answer = seek(here, problem_for(here, stands, most), 0.3)
+    answer = seek_in_room(here, stands, 0.3)
     over = over_time(here, answer.run)
 
     assert max(rank.peak.bytes + rank.buffers for rank in over.ranks) <= limits(case).fits
@@ -204,11 +198,11 @@ def test_more_time_is_never_asked_for_an_order_that_cannot_be_the_fastest(monkey
 
     begun: list[float] = []
 
-    def counting(here: Loaded, problem: object, seconds: float) -> object:
+    def counting(here: Loaded, way: Way, seconds: float) -> Sought:
         begun.append(seconds)
-        return seek(here, problem, 0.1)  # type: ignore[arg-type]
+        return seek_in_room(here, way, 0.1)
 
-    monkeypatch.setattr(of_plan, "seek", counting)
+    monkeypatch.setattr(of_plan, "seek_in_room", counting)
     made = reorder(found(), ("gpipe", SOUGHT), 600.0)
     pipelines = len({each.place for each in made.ranking})
     assert 0 < len(begun) <= 3 * pipelines
@@ -279,6 +273,8 @@ def test_json_has_every_order_and_who_runs_it(capsys: pytest.CaptureFixture[str]
         (["--orders", ""], "PLN011", "--orders all"),
         (["--orders", "best", "--time-limit", "soon"], "UNI", ""),
         (["--time-limit", "3s"], "PLN003", "--orders best"),
+        (["--orders", "zbv", "--time-limit", "3s"], "PLN003", "--orders best"),
+        (["--orders", "all,zbv"], "PLN011", "--orders all"),
     ],
 )
 def test_words_that_are_no_orders_are_refused(
@@ -323,6 +319,7 @@ def test_the_best_order_of_a_layout_is_written_for_the_runtime_of_torch(
     [
         (["--schedule", "chimera"], "DRW002"),
         (["--schedule", "best", "--memory-cap", "0.2"], "SCH053"),
+        (["--schedule", "v_half", "--split", "3,10,10,9"], "LAY009"),
         (["--schedule", "best", "--memory-cap", "much"], "UNI001"),
         (["--schedule", "best", "--vpp", "64"], "LAY010"),
         (["--schedule", "v_min", "--vpp", "4"], "SCH003"),
@@ -337,6 +334,41 @@ def test_an_order_that_a_layout_cannot_have_is_refused(
 
     assert (ended, out) == (2, "")
     assert code in err
+
+
+def test_memory_without_room_for_a_micro_batch_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["draw", "llama-3.1-8b", "--on", "8xh100-sxm", "--seq", "8192", "--batch", "8", "--schedule", "best"]
+    code, out, err = asked(capsys, *words, "--pp", "1")
+
+    assert (code, out) == (2, "")
+    assert "SCH054" in err and "--recompute full" in err
+
+
+def test_a_split_is_that_of_the_chunks_it_is_given_for(capsys: pytest.CaptureFixture[str]) -> None:
+    even = json.loads(asked(capsys, "draw", *WORDS, "--schedule", "v_half", "--json")[1])
+    words = ["draw", *WORDS, "--schedule", "V_half", "--split", "1,4,4,4,4,4,4,7", "--json"]
+    uneven = json.loads(asked(capsys, *words)[1])
+
+    assert uneven["makespan"] > 1.03 * even["makespan"]
+
+
+def test_layers_that_are_recomputed_are_shared_by_the_chunks_of_their_stage() -> None:
+    """As many layers run again with two chunks a rank as with one: the backward pass of a stage takes as long."""
+    job, at = Job(sequence_length=8192, global_batch=32), Layout(tp=2, pp=4, recompute="full", recompute_layers=4)
+    case = case_of(load_model("llama-3.1-8b"), job, load_cluster("16xh100-sxm"), at)[0]
+    whole = [sum(times_of(case).recompute[stage] for stage in range(4))]
+    for way in (Way(2), Way(2, True), Way(4)):
+        made = standing(case, way)
+        assert made is not None
+        whole.append(sum(times_of(made).recompute))
+
+    assert whole == pytest.approx([whole[0]] * 4)
+
+
+def test_a_fault_goes_from_a_worker_to_its_parent() -> None:
+    fault = Fault("SWP012", "what", "rule", "got", "fix")
+
+    assert pickle.loads(pickle.dumps(InputError(fault, fault))).faults == (fault, fault)
 
 
 def test_a_layout_that_breaks_a_rule_of_its_own_is_not_drawn(capsys: pytest.CaptureFixture[str]) -> None:

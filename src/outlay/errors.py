@@ -32,6 +32,10 @@ class InputError(OutlayError):
         super().__init__("; ".join(f"{fault.code} {fault.what}: {fault.got}" for fault in faults))
         self.faults = faults
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[Fault, ...]]:
+        """From process to process with its faults, which are not what an exception is made of by itself."""
+        return type(self), self.faults
+
 
 class FormulaError(OutlayError):
     """A formula broke the rules that let it be read: only annotated assignments, one returned quantity."""

@@ -1,6 +1,5 @@
 """A step simulated: every pass of every micro-batch through every chunk as it is, where the bill has closed forms."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +7,7 @@ from .bill import Loaded
 from .formula import divide
 from .layer import model_costs
 from .layout.case import Case
-from .layout.stages import every_chunk
+from .layout.stages import every_chunk, rank_chunks
 from .memory.activations import recomputed_share
 from .schedule.orders import order_in_rounds
 from .schedule.passes import Order
@@ -43,10 +42,14 @@ def chunk_costs(case: Case) -> tuple[StageCosts, ...]:
     """The chunks of a pipeline along the model, each with its costs, and as a share of its stage's layers."""
     costs = model_costs(case.model, case.job, case.cluster, case.layout, case.engine)
     chunks = [stage_costs(chunk, costs) for chunk in every_chunk(case.model, case.layout, case.engine.counts_ends)]
-    layers: dict[Any, Any] = Counter()
-    for chunk in chunks:
-        layers[chunk.rank] += chunk.differentiated
-    return tuple(replace(chunk, stages=divide(chunk.differentiated, layers[chunk.rank])) for chunk in chunks)
+    at = case.layout
+    shared: dict[int, Any] = {}  # layers of the rank that each chunk stands on
+    for rank in range(at.pp):
+        places = rank_chunks(at.pp, at.vpp, rank, bool(at.folded))
+        shared |= dict.fromkeys(places, sum(chunks[place].differentiated for place in places))
+    return tuple(
+        replace(chunk, stages=divide(chunk.differentiated, shared[place])) for place, chunk in enumerate(chunks)
+    )
 
 
 def times_of(case: Case) -> Times:

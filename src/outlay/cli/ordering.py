@@ -6,7 +6,7 @@ from ..errors import Fault, InputError, nearest, quoted
 from .flags import Flag, Given
 from .values import Faults, seconds
 
-ALL = "all"
+ALL, BEST = "all", "best"
 SECONDS = 20.0  # that orders are sought for, unless said
 ORDERS = Flag(
     "orders",
@@ -28,28 +28,27 @@ class Wanted:
 def read_orders(given: Given, faults: Faults) -> Wanted | None:
     """The words of --orders; None where it is not given."""
     text, limit = given.text("orders"), given.text("time_limit")
+    wanted = () if text is None else faults.attempt(_names, text) or ()
+    if limit is not None and BEST not in wanted:
+        rule, got = "it is of a search for an order", "no --orders" if text is None else f"--orders {text}"
+        faults.add(Fault("PLN003", "--time-limit is of no use here", rule, got, "--orders best"))
     if text is None:
-        if limit is not None:
-            rule = "it is of a search for an order"
-            faults.add(Fault("PLN003", "--time-limit is of no use here", rule, "no --orders", "--orders best"))
         return None
-    wanted = faults.attempt(_names, text) or ()
     return Wanted(wanted, SECONDS if limit is None else seconds(limit, "--time-limit", faults) or SECONDS)
 
 
 def _names(text: str) -> tuple[str, ...]:
     """Each name once. Raises InputError (PLN011) for those that are none."""
     from ..schedule.orders import names  # late: these flags are read by every command
-    from ..search.orders.plan import SOUGHT
 
-    known = (*names(), SOUGHT)
+    known = (*names(), BEST)
     words = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
     if words == (ALL,):
         return known
     wrong = [word for word in words if word not in known]
     if words and not wrong:
         return words
-    rule = f"all, or of {', '.join(known)}"
+    rule = f"all alone, or some of {', '.join(known)}"
     close = [name for word in wrong for name in nearest(word, known)[:1]]
     fix = f"--orders {close[0] if close else ALL}"
     got = ", ".join(map(quoted, wrong)) or quoted(text)

@@ -40,9 +40,7 @@ def read_best(given: Given) -> Asked:
     """Seek the best order. Raises every fault of the question."""
     faults = Faults()
     sizes = read_sizes(given, faults)
-    cap, limit = read_cap(given, faults), SECONDS
-    if given.text("time_limit") is not None:
-        limit = seconds(given.text("time_limit") or "", "--time-limit", faults) or SECONDS
+    cap, limit = read_cap(given, faults), read_limit(given, faults)
     for name in ("pair", "slices"):
         if given.text(name) is not None:
             rule = "an order that is sought has neither pairs nor slices"
@@ -58,6 +56,12 @@ def read_best(given: Given) -> Asked:
     placed, tick, notes = _placed(given, (pp, micro_batches, vpp), cap or float(micro_batches), faults)
     faults.stop()
     return _asked(placed, tick, notes, cap, limit)
+
+
+def read_limit(given: Given, faults: Faults) -> float:
+    """Seconds that a search takes at the most."""
+    text = given.text("time_limit")
+    return SECONDS if text is None else seconds(text, "--time-limit", faults) or SECONDS
 
 
 def read_cap(given: Given, faults: Faults) -> float | None:

@@ -16,6 +16,7 @@ Record = dict[str, Any]
 PREFIXES = {"MOD": "model", "HW0": "on", "ENG": "engine", "EXP": "quantity", "FMT": "framework"}
 MISSING = ("model", "on", "engine")  # they are blamed also where they were not given
 CODES = {"JOB004": "gather-dtype"}
+NAMELESS = ("MODEL ", "no model ")  # how a fault of the model begins that has a code of the command line
 RAMPS = dict.fromkeys(("BAT002", "BAT003"), "batch_rampup")  # they are mended by the batch, and broken by its growth
 RANGES = ("LAY000", "JOB000")  # what is wrong begins with the name of a field
 SPOKEN = {"sequence": "sequence_length", "batch": "global_batch", "chunks": "vpp"}
@@ -40,7 +41,7 @@ def word_of(fault: Fault, words: Words) -> str | None:
     if known or fault.code in CODES:
         return known or CODES[fault.code]
     first = next(iter([*_flags(fault.what), *_flags(fault.fix)]), None)
-    usual = "model" if fault.what.startswith("MODEL ") else PREFIXES.get(fault.code[:3])
+    usual = "model" if fault.what.startswith(NAMELESS) else PREFIXES.get(fault.code[:3])
     return _main(first) if first else usual if usual in (*MISSING, *words) else None
 
 

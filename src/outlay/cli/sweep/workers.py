@@ -4,6 +4,7 @@ import contextlib
 import os
 import pickle
 import signal
+import traceback
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,6 +182,7 @@ def _answered(study: Study, part: int, wanted: Wanted) -> tuple[bytes, Summary] 
     try:
         return part_of(study, part, wanted)
     except Exception as error:  # raised where the sweep is: a worker that fails is none that dies
+        error.add_note(traceback.format_exc())
         return error
 
 

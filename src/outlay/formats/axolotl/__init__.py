@@ -114,7 +114,7 @@ def _precision(read: Reading) -> Any:
     """bf16 is auto by default: bf16 where the card has it."""
     brain, half = read.text("bf16", "auto").lower(), read.at.flag("fp16")
     if read.at.flag("fp8"):
-        return "fp8_rowwise" if read.text("fp8_config.recipe") == "rowwise" else "fp8_tensorwise"
+        return "fp8_rowwise" if read.text("fp8_config.recipe").startswith("rowwise") else "fp8_tensorwise"
     if brain in ("true", "full") or read.at.flag("bfloat16"):
         return "bf16"
     if brain == "auto" and not half:

@@ -52,7 +52,7 @@ def problem_of(times: Times, pp: int, micro_batches: int, chunks: int, place: st
     depth = pp * chunks
     if 3 * depth * micro_batches > MOST_PASSES:
         rule = f"an order of up to {MOST_PASSES:,} passes is sought"
-        got = f"pp {pp}, {chunks} chunks, {micro_batches:,} micro-batches: {3 * depth * micro_batches:,} passes"
+        got = f"pp {pp}, vpp {chunks}, {micro_batches:,} micro-batches: {3 * depth * micro_batches:,} passes"
         raise InputError(Fault("SCH052", "the order is too long to be sought", rule, got, "fewer --micro-batches"))
     if cap < 1:
         rule = "a rank holds one micro-batch at least, all its chunks of it, in any order"

@@ -14,8 +14,8 @@ from ...schedule.times import TICK
 from ...simulated import run
 from ..fitting import limits
 from ..plan import Plan
-from .sought import least_seconds, peak_of, problem_for, room, seek
-from .standing import Way, standing, unlike, way_of, ways
+from .sought import least_seconds, peak_of, problem_for, room, seek_in_room
+from .standing import MOST_WAYS, Way, standing, unlike, way_of, ways
 
 SOUGHT = "best"
 PIPELINES = 5  # of the ranking, each another in one of ANOTHER
@@ -65,7 +65,7 @@ def reorder(found: Plan, wanted: Sequence[str], seconds: float, told: Told | Non
     """
     reasons = {name: why for name in wanted if name != SOUGHT and (why := unlike(name))}
     named = [name for name in wanted if name != SOUGHT and name not in reasons]
-    search = _Search(_pipelines(found), named, told)
+    search = _Search(_pipelines(found), named, SOUGHT in wanted, told)
     stopped = False
     try:
         search.run_named()
@@ -73,7 +73,7 @@ def reorder(found: Plan, wanted: Sequence[str], seconds: float, told: Told | Non
             stopped = search.seek_all(time.monotonic() + seconds)
     except KeyboardInterrupt:
         stopped = True
-    run_of = {each.order for each in search.made}
+    run_of = {each.order for each in search.made} | ({SOUGHT} if search.sought else set())
     reasons |= {name: why for name, why in search.refused.items() if name not in run_of}
     ranking = sorted(search.made, key=lambda each: (not each.fits, each.seconds, not each.own, each.place))
     return Orders(tuple(ranking), tuple(reasons.items()), search.unsought, stopped)
@@ -95,10 +95,13 @@ class _Search:
 
     pipelines: dict[int, Loaded]
     named: list[str]
+    seeks: bool
     told: Told | None
     made: list[Reordered] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # orders, and why one of the pipelines has none
+    sought: int = 0
     unsought: int = 0
+    done: int = 0
 
     def run_named(self) -> None:
         """Every pipeline in its own order, and in those with a name."""
@@ -106,6 +109,7 @@ class _Search:
             own = str(loaded.case.layout.schedule)
             for name in (own, *(name for name in self.named if name != own)):
                 self._name(place, loaded, name, own=name == own)
+                self._tell()
 
     def _name(self, place: int, pipeline: Loaded, name: str, own: bool) -> None:
         """One order with a name on one pipeline, where its stages can stand so and it takes their number."""
@@ -126,20 +130,25 @@ class _Search:
         seconds, peak = took
         fits = peak <= limits(loaded.case).fits
         self.made.append(Reordered(place, name, loaded.case.layout, way, seconds, peak, fits, **more))
+
+    def _tell(self) -> None:
+        """One order more is run, or cannot be."""
+        self.done += 1
         if self.told:
-            self.told(len(self.made), len(self.pipelines) * (len(self.named) + 1))
+            named = sum(len({str(each.case.layout.schedule), *self.named}) for each in self.pipelines.values())
+            self.told(self.done, named + self.seeks * MOST_WAYS * len(self.pipelines))
 
     def seek_all(self, until: float) -> bool:
         """An order for each way the chunks of a pipeline stand, the likeliest first; whether it was stopped."""
         every = sorted(self._problems(), key=lambda each: least_seconds(*each[2:]))
         for turn, (place, way, loaded, problem) in enumerate(every):
             left = until - time.monotonic()
-            if least_seconds(loaded, problem) >= self._shortest():
-                continue  # none of its orders can be the fastest
-            if left <= 0:
-                self.unsought += 1
-            elif self._seek(place, way, loaded, problem, left / (len(every) - turn)):
-                return True
+            if least_seconds(loaded, problem) < self._shortest():  # else none of its orders can be the fastest
+                self.sought += left > 0
+                self.unsought += left <= 0
+                if left > 0 and self._seek(place, way, loaded, left / (len(every) - turn)):
+                    return True
+            self._tell()
         return False
 
     def _problems(self) -> Iterator[tuple[int, Way, Loaded, Problem]]:
@@ -154,9 +163,9 @@ class _Search:
                 except InputError as error:
                     self.refused[SOUGHT] = error.faults[0].rule
 
-    def _seek(self, place: int, way: Way, loaded: Loaded, problem: Problem, seconds: float) -> bool:
+    def _seek(self, place: int, way: Way, loaded: Loaded, seconds: float) -> bool:
         """One search; whether it was stopped. A schedule with a name that is as short stands for its answer."""
-        found = seek(loaded, problem, seconds)
+        found = seek_in_room(loaded, way, seconds)
         more = {"held": found.held, "proved": found.proved}
         for index, each in enumerate(self.made):
             if (each.place, each.way) == (place, way) and each.fits and each.seconds <= found.run.seconds + TICK:

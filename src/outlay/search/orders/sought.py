@@ -1,7 +1,6 @@
 """The best order for the stages of a layout, within the memory that its accelerators have."""
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...bill import Loaded
 from ...layout.stages import rank_chunks
@@ -32,13 +31,17 @@ class Sought:
     stopped: bool
 
 
-def room(loaded: Loaded) -> float:
+def room(loaded: Loaded, waiting: bool = False) -> float:
     """Micro-batches that every rank can hold beside all else, each chunk as large as the rank's largest.
 
-    All else is what stands at the peak of the closed form. As many as there are, at the most; below 1, none fits.
+    All else is what stands at the peak of the closed form; `waiting` logits are held with each pass through the head.
+    As many as there are, at the most; below 1, none fits.
     """
     case = loaded.case
-    tapes = [float(one_pass_bytes(chunk, case)) for chunk in chunk_costs(case)]
+    tapes = [
+        float(one_pass_bytes(chunk, case) + (chunk.head * chunk.ends[1].costs.kept if waiting else 0))
+        for chunk in chunk_costs(case)
+    ]
     pp, vpp, folded = int(case.layout.pp), int(case.layout.vpp), bool(case.layout.folded)
     found = int(case.micro_batches) * vpp
     for rank, stage in enumerate(loaded.every):
@@ -65,20 +68,22 @@ def peak_of(loaded: Loaded, ran: Simulated) -> float:
     return max(rank.peak.bytes + rank.buffers for rank in over_time(loaded, ran).ranks)
 
 
-def seek(loaded: Loaded, problem: Problem, seconds: float, said: Said | None = None) -> Sought:
-    """The shortest order that is found in about so many seconds, which fits where one that holds less does.
+def seek_in_room(loaded: Loaded, way: Way, seconds: float, said: Said | None = None) -> Sought:
+    """The shortest order that is found in about so many seconds within the memory of the accelerators.
 
-    Room is of activations alone; an order that also lets logits wait may not fit, and is sought again with less.
+    First with room for activations alone. Where the order then lets logits wait and does not fit, with room for those.
+    Raises InputError as `problem_for`.
     """
-    until = time.monotonic() + seconds
-    answer = _seek(loaded, problem, seconds, said)
-    while answer.peak_bytes > limits(loaded.case).fits and problem.cap > problem.chunks and not answer.stopped:
-        problem = replace(problem, cap=problem.cap - 1)
-        answer = _seek(loaded, problem, max(0.0, until - time.monotonic()), said)
-    return answer
+    most, careful = room(loaded), max(1.0, room(loaded, waiting=True))
+    share = 1.0 if careful >= most else 0.5
+    answer = seek(loaded, problem_for(loaded, way, most), share * seconds, said)
+    if answer.stopped or careful >= most or answer.peak_bytes <= limits(loaded.case).fits:
+        return answer
+    return seek(loaded, problem_for(loaded, way, careful), share * seconds, said)
 
 
-def _seek(loaded: Loaded, problem: Problem, seconds: float, said: Said | None) -> Sought:
+def seek(loaded: Loaded, problem: Problem, seconds: float, said: Said | None = None) -> Sought:
+    """The shortest order that is found in about so many seconds, whether it fits or not."""
     found = best(problem, seconds, prove=True, said=said)
     line = simulate(found.order, times_of(loaded.case).in_ticks(TICK))
     ran = with_passes(loaded, line)

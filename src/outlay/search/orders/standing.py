@@ -12,6 +12,7 @@ from ...schedule.laws import SCHEDULES
 from ...schedule.orders import facts
 from ..rows import EVEN, OF_A_SCHEDULE
 
+MOST_WAYS = 3  # that an order is sought for
 UNLIKE = {
     "seq1f1b": "its passes are of slices of a sequence",
     "bpipe": "it moves activations to other ranks while they wait",
@@ -23,6 +24,15 @@ class Way(NamedTuple):
 
     chunks: int
     folded: bool = False
+
+    @property
+    def words(self) -> str:
+        """In words: two chunks a rank on a V."""
+        return (
+            "one chunk a rank"
+            if self.chunks == 1
+            else f"{self.chunks} chunks a rank {'on a V' if self.folded else 'in a loop'}"
+        )
 
     @property
     def place(self) -> str:
@@ -69,10 +79,16 @@ def standing(case: Case, way: Way) -> Case | None:
 
 def _splits(case: Case, way: Way) -> Iterator[tuple[int, ...]]:
     at = case.layout
-    if way == (int(at.vpp), bool(at.folded)):
-        yield tuple(at.split or ())
+    split = tuple(at.split or ())
+    if way == (int(at.vpp), bool(at.folded)) or len(split) == at.pp * way.chunks or _shared(split, at, way):
+        yield split
     yield ()
     yield tuple(chunk_sizes(case.model.layers, int(at.pp), way.chunks, counts_ends=True))
+
+
+def _shared(split: tuple[int, ...], at: Layout, way: Way) -> bool:
+    """Whether it gives the layers of each stage, and its chunks can share them."""
+    return len(split) == at.pp and not any(share % way.chunks for share in split)
 
 
 def _stands(case: Case) -> bool:

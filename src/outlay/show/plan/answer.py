@@ -188,9 +188,9 @@ def _middle(answer: Answer, style: Style) -> list[str]:
     if found.best:
         lines += ["", *best_part(found, style)]
         lines += ["", *simulated_part(found, answer.simulation, style)] if answer.simulation else []
-        lines += _orders_part(answer, style)
     elif found.smallest:
         lines += ["", *subject_lines(found.smallest.bill, style), "", *memory_part(found.smallest.bill, style)]
+    lines += _orders_part(answer, style)
     lines += ["", *baseline_part(found, style)] if found.search.legal else []
     lines += ["", *frontier_part(found, style)] if found.frontier else []
     lines += ["", *why_part(found, style)]

@@ -43,7 +43,8 @@ def _first_text(orders: Orders, fit: Sequence[Reordered], found: Plan) -> str:
     if first.own or gain < LEAST_GAIN:
         return f"{text}; no other order gains {percent(LEAST_GAIN)}"
     who = _runners(first, found)
-    by_hand = f"no engine here runs it; `outlay draw MODEL .. --schedule {first.order} --csv F` writes it for PyTorch's"
+    words = f"--schedule {first.order} --vpp {first.way.chunks} --csv F"
+    by_hand = f"no engine here runs it; `outlay draw MODEL .. {words}` writes it for PyTorch"
     run = f"run by {who}" if who else by_hand
     return f"{text}, {percent(gain)} less than {own.order} on layout {own.place}, the fastest of the plan itself; {run}"
 
@@ -73,7 +74,7 @@ def _rows(shown: Sequence[Reordered], found: Plan) -> list[tuple[str, ...]]:
 def _remark(each: Reordered) -> str:
     said = ["as the plan has it"] if each.own else []
     if each.held is not None and each.proved:
-        said.append(f"none is shorter that holds {each.held:g}")
+        said.append(f"of these chunks none is shorter that holds {each.held:g}")
     elif each.order == SOUGHT:
         said.append(f"holds {each.held:g} at the most")
     return ", ".join(said)

@@ -33,7 +33,9 @@ export function savings({ question, bill, draw, diagram }) {
   const said = el("div", { class: "status", role: "status" });
   let reports = null;
   const report = async (form) => {
-    const { files } = await (reports ??= ask("report", question));
+    reports ??= ask("report", question);
+    reports.catch(() => (reports = null)); // one that failed is asked for again
+    const { files } = await reports;
     return files.find((each) => each.name === `report.${form}`).text;
   };
   const button = (text, name, make) => {
