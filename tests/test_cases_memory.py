@@ -375,12 +375,14 @@ def test_16_b_with_experts_fits_8_cards_with_half_of_the_batch_and_not_with_the_
     73.32 GiB are reserved; 1.394 s a step at 11,758 tokens/s are 16,390 tokens, so that half is 4 sequences."""
     model = load_model("deepseek-v2-lite")
     again: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("all_but_other_matrices",)}
-    whole, half = (
-        bill(model, "8xh100-sxm", 4096, 8 * size, "fsdp2-uncompiled", ep=8, micro_batch=size, **again).memory
-        for size in (8, 4)
+    whole, half, full = (
+        bill(model, "8xh100-sxm", 4096, 8 * size, "fsdp2-uncompiled", ep=8, micro_batch=size, **kind).memory
+        for size, kind in ((8, again), (4, again), (4, {"recompute": "full"}))
     )
     assert whole.unsharded_state_bytes / 8 / GIB == pytest.approx(29.3, abs=0.05)
     assert whole.verdict == "does_not_fit"
+    assert full.verdict == "fits"
+    assert full.reserved_bytes < 73.32 * GIB < half.peak_band_bytes[1]
     assert half.reserved_bytes / GIB == pytest.approx(73.32, rel=0.04)
 
 

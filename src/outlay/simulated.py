@@ -67,10 +67,11 @@ def _again(chunk: StageCosts, case: Case) -> float:
     return float(recompute_seconds(chunk, recomputed_share(chunk, case.layout), case.layout))
 
 
-def order_of(case: Case, micro_batches: int) -> Order:
-    """The order that the engine runs for so many micro-batches."""
+def order_of(case: Case, micro_batches: int, schedule: str | None = None) -> Order:
+    """The order of a schedule, the layout's own unless said, for so many micro-batches, as the engine interleaves."""
     at = case.layout
-    return order_in_rounds(str(at.schedule), int(at.pp), micro_batches, int(at.vpp), case.engine.even_rounds)
+    name = schedule or str(at.schedule)
+    return order_in_rounds(name, int(at.pp), micro_batches, int(at.vpp), case.engine.even_rounds)
 
 
 def simulated(loaded: Loaded) -> Simulated:

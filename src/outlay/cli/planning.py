@@ -12,7 +12,7 @@ from ..search.why import why
 from ..search.worth import worths
 from ..show.answer import says_yes
 from ..show.plan.answer import Answer
-from ..validate.progress import Progress as Line
+from ..validate.progress import Progress as Countdown
 from .flags import Given
 from .output import Told
 from .searching import Searched, read_search
@@ -68,7 +68,7 @@ def _orders(asked: Searched, found: Plan) -> "Orders | None":
         return None
     from ..search.orders.plan import reorder
 
-    line = Line(sys.stderr.write, words="orders") if sys.stderr.isatty() else None
+    line = Countdown(sys.stderr.write, words="orders") if sys.stderr.isatty() else None
     orders = reorder(found, asked.orders.names, asked.orders.seconds, line)
     if line:
         line.close()

@@ -10,7 +10,7 @@ from ..bill import Bill, Loaded, case_of, load
 from ..errors import Fault, InputError
 from ..layout.case import Case
 from ..schedule.laws import SCHEDULES
-from ..schedule.orders import names, order_in_rounds
+from ..schedule.orders import names
 from ..schedule.passes import Order
 from ..schedule.synthesis.best import Said
 from ..schedule.times import TICK
@@ -20,7 +20,7 @@ from ..search.orders.sought import Sought, peak_of, problem_for, room, seek, see
 from ..search.orders.standing import Way, standing, unlike, way_of, ways
 from ..search.rows import OF_A_SCHEDULE, OF_A_SPLIT
 from ..show.text import both, counted, duration
-from ..simulated import Simulated, run, times_of
+from ..simulated import Simulated, order_of, run, times_of
 from .flags import Given
 from .passes import Asked, Plan
 from .question import read_question
@@ -93,12 +93,7 @@ def _ways(case: Case, vpp: int | None) -> list[Loaded]:
 
 
 def _named(name: str, loaded: Loaded) -> Asked:
-    at, even = loaded.case.layout, loaded.case.engine.even_rounds
-
-    @cache
-    def make(some: int) -> Order:
-        return order_in_rounds(name, int(at.pp), some, int(at.vpp), even)
-
+    make = cache(lambda some: order_of(loaded.case, some, name))
     ran = run(loaded, make)
     plan = _plan(name, loaded, make)
     return _asked(plan, loaded, ran, str(plan), ())

@@ -8,10 +8,9 @@ from typing import Any
 from ...bill import Loaded, case_of, load
 from ...errors import InputError
 from ...layout.axes import Layout
-from ...schedule.orders import order_in_rounds
 from ...schedule.synthesis.problem import Problem
 from ...schedule.times import TICK
-from ...simulated import run
+from ...simulated import order_of, run
 from ..fitting import limits
 from ..plan import Plan
 from .sought import least_seconds, peak_of, problem_for, room, seek_in_room
@@ -120,7 +119,7 @@ class _Search:
             return
         loaded = load(case)
         try:
-            ran = run(loaded, lambda some: _order(name, loaded, some))
+            ran = run(loaded, lambda some: order_of(case, some, name))
         except InputError as error:
             self.refused[name] = error.faults[0].rule
             return
@@ -177,8 +176,3 @@ class _Search:
     def _shortest(self) -> float:
         """Seconds of the fastest that fits."""
         return min((each.seconds for each in self.made if each.fits), default=float("inf"))
-
-
-def _order(name: str, loaded: Loaded, micro_batches: int) -> Any:
-    at = loaded.case.layout
-    return order_in_rounds(name, int(at.pp), micro_batches, int(at.vpp), loaded.case.engine.even_rounds)
